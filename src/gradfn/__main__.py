@@ -1,0 +1,7 @@
+"""``python -m gradfn``."""
+
+import sys
+
+from gradfn.cli import main
+
+sys.exit(main())

@@ -1,0 +1,265 @@
+"""autograd.backward, autograd.grad and Tensor.backward: the engine's front door."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradfn.graph import engine
+from gradfn.graph.edge import GradientEdge, target_and_shape
+from gradfn.tensor import Tensor, method, wrap
+
+
+def _sequence(x: Any) -> list[Any]:
+    if x is None:
+        return []
+    return [x] if isinstance(x, (Tensor, GradientEdge)) else list(x)
+
+
+def _seeds(roots: list[Any], grads: Sequence[Any], create: bool) -> list[Tensor]:
+    """A gradient for each root: as given, or 1 for a scalar. RuntimeErrors else."""
+    if len(grads) != len(roots):
+        raise RuntimeError(
+            f"got {len(roots)} tensors and {len(grads)} gradients: give one gradient "
+            "(or None) for each tensor"
+        )
+    return [_seed(r, g, i) for i, (r, g) in enumerate(zip(roots, grads, strict=True))]
+
+
+def _seed(root: Any, grad: Any, place: int) -> Tensor:
+    target, shape, dtype = target_and_shape(root)
+    if grad is None:
+        return _implicit(shape, dtype)
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad)}")
+    if grad._array.shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{place}] has a shape of {grad.shape} and "
+            f"output[{place}] has a shape of {root.shape}."
+        )
+    if (grad._array.dtype.kind == "c") != (dtype.kind == "c"):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the "
+            f"same dtype. Mismatch in dtype: grad_output[{place}] has a dtype of "
+            f"{grad.dtype} and output[{place}] has a dtype of {root.dtype}."
+        )
+    return grad
+
+
+def _implicit(shape: Any, dtype: Any) -> Tensor:
+    if shape != () and np.prod(shape) != 1:
+        raise RuntimeError(
+            "grad can be implicitly created only for scalar outputs; this one has "
+            f"shape {list(shape)}. Call .sum() or .mean() first, or give its gradient."
+        )
+    if dtype.kind == "c":
+        raise RuntimeError(
+            "grad can be computed only for real scalar outputs but got "
+            f"torch.{dtype}. Take the real part or the absolute value first."
+        )
+    return wrap(np.ones(shape, dtype))
+
+
+def _targets(roots: list[Any]) -> list[Any]:
+    targets = []
+    for i, root in enumerate(roots):
+        target = target_and_shape(root)[0]
+        if target is None:
+            raise RuntimeError(
+                f"element {i} of tensors does not require grad and does not have a "
+                "grad_fn. Nothing that requires grad took part in computing it, or it "
+                "was computed under no_grad() or from .detach() or .data."
+            )
+        targets.append(target)
+    return targets
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Adds the derivative of `tensors` to `.grad` of the leaves they came from.
+
+    `grad_tensors` has a gradient of the same shape for each of them, or None for a
+    scalar. `create_graph` records the pass itself, for higher derivatives;
+    `retain_graph` (by default the same) keeps what the graph saved, for another pass;
+    `inputs` restricts the pass to these tensors.
+
+    Raises RuntimeError for a non-scalar without a gradient, for gradients of the wrong
+    shape, if nothing requires grad, and on a second pass through a freed graph.
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        grad_tensors = grad_variables
+    wanted = None if inputs is None else _sequence(inputs)
+    if wanted == []:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    roots = _sequence(tensors)
+    given = _sequence(grad_tensors) if grad_tensors is not None else [None] * len(roots)
+    targets = _targets(roots)
+    seeds = _seeds(roots, given, create_graph)
+    keep = create_graph if retain_graph is None else retain_graph
+    captures = None if wanted is None else _accumulating(wanted)
+    engine.backward(targets, seeds, keep, create_graph, captures, into_grad=True)
+
+
+def _accumulating(inputs: list[Any]) -> dict[Any, Any]:
+    """What to capture for `backward(inputs=…)`; non-leaves retain their gradient."""
+    captures = {}
+    for t in inputs:
+        target = target_and_shape(t)[0]
+        if target is None:
+            raise RuntimeError(
+                "One of the differentiated Tensors given as 'inputs' does not require "
+                "grad"
+            )
+        if isinstance(t, Tensor) and target is not t:
+            t.retain_grad()
+        captures[target] = None
+    return captures
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The derivatives of `outputs` with respect to `inputs`; `.grad` is left alone.
+
+    Returns a tuple with one gradient for each input, of its shape and dtype.
+    `grad_outputs`, `retain_graph` and `create_graph` are as in `backward`. An input that
+    the outputs do not depend on raises RuntimeError, or gives None with
+    `allow_unused=True`, zeros with `materialize_grads=True`. With
+    `is_grads_batched=True` grad_outputs have one more dimension in front, for which
+    this returns a batch of gradients.
+    """
+    roots, wanted = _sequence(outputs), _sequence(inputs)
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True,"
+            " but got: allow_unused=False."
+        )
+    given = _sequence(grad_outputs) if grad_outputs is not None else [None] * len(roots)
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(roots, wanted, given, keep, create_graph, allow_unused)
+    targets = _targets(roots)
+    seeds = _seeds(roots, given, create_graph)
+    places = []
+    for t in wanted:
+        target = target_and_shape(t)[0]
+        if target is None:
+            raise RuntimeError(
+                "One of the differentiated Tensors does not require grad. Set "
+                "requires_grad_() on it before the outputs are computed."
+            )
+        places.append(target)
+    captures = dict.fromkeys(places)
+    engine.backward(targets, seeds, keep, create_graph, captures)
+    got = [captures[target] for target in places]
+    if materialize_grads:
+        return tuple(
+            _zeros(t) if g is None else g for g, t in zip(got, wanted, strict=True)
+        )
+    if not allow_unused and any(g is None for g in got):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the "
+            f"graph (input {got.index(None)}). Set allow_unused=True if this is the "
+            "desired behavior."
+        )
+    return _distinct(got, create_graph)
+
+
+def _distinct(got: list[Any], create: bool) -> tuple[Any, ...]:
+    """The same input asked for twice gets two tensors."""
+    seen: set[int] = set()
+    out = []
+    for g in got:
+        twice = g is not None and id(g) in seen and not create
+        seen.add(id(g))
+        out.append(wrap(g._array.copy()) if twice else g)
+    return tuple(out)
+
+
+def _zeros(t: Any) -> Tensor:
+    _, shape, dtype = target_and_shape(t)
+    return wrap(np.zeros(shape, dtype))
+
+
+def _batched(
+    roots: Any, wanted: Any, given: Any, keep: bool, create: bool, unused: bool | None
+) -> Any:
+    """grad() for each entry of the batch, stacked."""
+    n = given[0]._array.shape[0]
+    rows = [
+        grad(
+            roots,
+            wanted,
+            [None if g is None else g[i] for g in given],
+            keep or i < n - 1,
+            create,
+            unused,
+        )
+        for i in range(n)
+    ]
+    from gradfn.ops.rule import TABLE
+
+    stack = TABLE["stack"].function
+    return tuple(
+        None if column[0] is None else stack(list(column))
+        for column in zip(*rows, strict=True)
+    )
+
+
+@method
+def tensor_backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Adds the derivative of this tensor to `.grad` of the leaves it came from.
+
+    See `gradfn.autograd.backward`. A tensor with more than one element needs a
+    `gradient` of its shape (RuntimeError).
+    """
+    if gradient is None and inputs is None and not create_graph:
+        target, shape, dtype = target_and_shape(self)
+        if target is not None and shape == () and dtype.kind == "f":
+            engine.backward((target,), (_one(dtype),), bool(retain_graph), False)
+            return
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+_ONES: dict[Any, Tensor] = {}
+
+
+def _one(dtype: Any) -> Tensor:
+    """1, which is handed to the engine and never written (Note [Who may write …])."""
+    one = _ONES.get(dtype)
+    if one is None:
+        one = _ONES[dtype] = wrap(np.ones((), dtype))
+        one._array.flags.writeable = False
+    return one
+
+
+Tensor.backward = tensor_backward  # type: ignore[attr-defined]
+tensor_backward.__name__ = "backward"
+del Tensor.tensor_backward  # type: ignore[attr-defined]

@@ -1,0 +1,378 @@
+"""Function: operations of one's own, anywhere in the graph. Its ctx is in node.py."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from gradfn._state import FORWARD, GRAD, MODE
+from gradfn.autograd.node import (
+    CONTAINERS,
+    FunctionCtx,
+    FunctionNode,
+    Kept,
+    once_differentiable,
+)
+from gradfn.graph.node import Output, new, output_of, ticks
+from gradfn.graph.view import FUNCTION, check_inplace, edge, mark_view, rebase
+from gradfn.ops.inplace import bump
+from gradfn.ops.rule import TABLE
+from gradfn.tensor import INTERMEDIATE, LEAF, Tensor, share
+
+BackwardCFunction = FunctionNode
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "once_differentiable",
+]
+
+
+# -- apply -------------------------------------------------------------------------------
+
+
+class FunctionMeta(type):
+    """Gives each Function its node class."""
+
+    def __init__(cls, name: str, bases: Any, attrs: Any) -> None:
+        super().__init__(name, bases, attrs)
+        body = {"_forward_cls": cls, "__module__": "torch.autograd.function"}
+        cls._backward_cls = type(f"{name}Backward", (FunctionNode,), body)
+
+
+class Function(metaclass=FunctionMeta):
+    """Base of operations with a derivative of their own.
+
+    Subclass it, write the static methods `forward(ctx, *args)` and
+    `backward(ctx, *grads)`, and call `.apply(*args)`. In the other form `forward(*args)`
+    has no ctx, and `setup_context(ctx, inputs, output)` saves what backward needs.
+
+    `forward` runs without recording and returns a tensor, or a tuple or list of tensors
+    and other values. `backward` gets a gradient for each of them and returns one for each
+    argument of forward, None where there is none.
+    """
+
+    generate_vmap_rule = False
+    _backward_cls: type[FunctionNode]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions "
+            "are all static, so you should invoke them on the class itself. "
+            "Instantiating an autograd function will raise an error in a future "
+            "version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. "
+            "Please use new-style autograd function with static forward method: "
+            f"{type(self).__name__}.apply(...)"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """The operation: `forward(ctx, *args)`, or `forward(*args)` with setup_context.
+
+        Must be overridden (NotImplementedError).
+        """
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Saves for backward, after a forward without ctx."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients of the arguments, given those of the outputs.
+
+        Must be overridden, or `vjp` be (NotImplementedError when it is reached).
+        """
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangents of the outputs, given those of the arguments."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use "
+            "it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """The operation on a batch."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap "
+            "staticmethod or set generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def _backward_of(cls) -> Callable[..., Any]:
+        """The user's backward, or vjp, which is another name of it."""
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not "
+                f"allowed ({cls.__name__}). You should only implement one of them."
+            )
+        return cls.vjp
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Runs forward on the arguments and records the operation."""
+        split = cls.setup_context is not Function.setup_context
+        if kwargs or split:
+            args, kwargs = bound(cls.forward, not split, args, kwargs)
+        ctx = new(cls._backward_cls)
+        ctx.seq = next(ticks)
+        ctx.extra = ctx.versions = None
+        needs = collect(ctx, args)
+        flags = MODE.get()
+        ctx.needs = needs if flags & GRAD else 0
+        token = MODE.set(flags & ~GRAD | FORWARD if needs else flags & ~GRAD)
+        try:
+            if split:
+                out = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, out)
+            else:
+                out = cls.forward(ctx, *args, **kwargs)
+        finally:
+            MODE.reset(token)
+        return finished(ctx, args, out, flags)
+
+
+def bound(
+    forward: Any, has_ctx: bool, args: Any, kwargs: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional arguments with defaults filled in, and keyword-only ones."""
+    signature = _signature(forward)
+    given = ((None, *args) if has_ctx else args, kwargs)
+    call = signature.bind(*given[0], **given[1])
+    if not has_ctx:
+        call.apply_defaults()
+    return call.args[has_ctx:], call.kwargs
+
+
+@cache
+def _signature(forward: Any) -> inspect.Signature:
+    return inspect.signature(forward)
+
+
+def collect(ctx: FunctionNode, args: Any) -> int:
+    """Finds the tensors among the arguments; sets ctx's edges, and returns its needs."""
+    ctx._arguments = len(args)
+    places: list[Any] = []
+    edges: list[Any] = []
+    needs = 0
+    for i, x in enumerate(args):
+        if isinstance(x, Tensor):
+            e = x._grad_fn if x._view is None else edge(x)
+            if e is not None:
+                needs |= 1 << len(places)
+                edges.append(x if e is LEAF else e)
+            places.append(i)
+        elif isinstance(x, CONTAINERS):
+            needs |= _inside(x, (i,), places, edges)
+    ctx._places = places
+    ctx.next = edges[0] if len(edges) == 1 else tuple(edges)
+    return needs
+
+
+def _inside(x: Any, way: Any, places: list[Any], edges: list[Any]) -> int:
+    """The same for the tensors in a container."""
+    needs = 0
+    for key, value in x.items() if isinstance(x, dict) else enumerate(x):
+        if isinstance(value, Tensor):
+            e = edge(value)
+            if e is not None:
+                needs |= 1 << len(places)
+                edges.append(value if e is LEAF else e)
+            places.append((*way, key))
+        elif isinstance(value, CONTAINERS):
+            needs |= _inside(value, (*way, key), places, edges)
+    return needs
+
+
+def tensors_in(args: Any) -> list[Tensor]:
+    """The tensors among arguments, also inside containers."""
+    found: list[Tensor] = []
+    for x in args.values() if isinstance(args, dict) else args:
+        if isinstance(x, Tensor):
+            found.append(x)
+        elif isinstance(x, CONTAINERS):
+            found += tensors_in(x)
+    return found
+
+
+def finished(ctx: FunctionNode, args: Any, out: Any, flags: int) -> Any:
+    """Makes ctx the history of the outputs, and keeps what was to be saved."""
+    if type(out) is Tensor and out._grad_fn is None and out._view is None:
+        if not (ctx._dirty or ctx._non_differentiable or among(out, args)):
+            return single(ctx, out, flags)
+    if isinstance(out, (tuple, list)):
+        outs = several(ctx, args, list(out))
+        named = hasattr(out, "_fields")
+        result = type(out)(*outs) if named else type(out)(outs)
+    else:
+        outs = several(ctx, args, [out])
+        result = outs[0]
+    if ctx.needs:
+        keep(ctx, outs, flags)
+    return result
+
+
+def among(x: Any, things: Any) -> bool:
+    """Is `x` one of them, the very object?"""
+    for thing in things:  # noqa: SIM110 - a generator would take 0.2 µs more
+        if thing is x:
+            return True
+    return False
+
+
+def single(ctx: FunctionNode, out: Tensor, flags: int) -> Tensor:
+    """The usual case: one new tensor."""
+    if out._extra is INTERMEDIATE:
+        out._extra = None
+    if ctx.needs:
+        r = out._array
+        if r.dtype.kind in "fc":
+            ctx.shape, ctx.dtype = r.shape, r.dtype
+            out._grad_fn = ctx
+        keep(ctx, (out,), flags)
+    return out
+
+
+def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
+    """Any outputs: several, inputs among them, dirty or non-differentiable ones."""
+    inputs = tensors_in(args)
+    check_dirty(ctx, inputs, outs)
+    differentiable = [i for i, t in enumerate(outs) if _differentiable(ctx, t)]
+    made = [_own(t, inputs, ctx._dirty) for t in outs]
+    if not ctx.needs:
+        return made
+    alone = len(outs) == 1
+    if not alone:
+        ctx.shape = ctx.dtype = None
+        ctx._outputs = [_metadata(t) for t in outs]
+        ctx._differentiable_out = tuple(differentiable)
+    for number, i in enumerate(differentiable):
+        t = made[i]
+        r = t._array
+        if alone:
+            ctx.shape, ctx.dtype = r.shape, r.dtype
+            node: Any = ctx
+        else:
+            node = output_of(ctx, number, len(differentiable), r)
+        become(ctx, t, node)
+    return made
+
+
+def _differentiable(ctx: FunctionNode, t: Any) -> bool:
+    floating = isinstance(t, Tensor) and t._array.dtype.kind in "fc"
+    return floating and not among(t, ctx._non_differentiable)
+
+
+def _metadata(t: Any) -> Any:
+    return (t._array.shape, t._array.dtype) if isinstance(t, Tensor) else None
+
+
+def _own(t: Any, inputs: list[Tensor], dirty: Any) -> Any:
+    """The output without history: an input that is returned becomes an alias of it."""
+    if not isinstance(t, Tensor) or among(t, dirty):
+        return t
+    if among(t, inputs):
+        out = share(t, t._array)
+        mark_view(out, t, TABLE["view_as"], (t,), FUNCTION)
+        return out
+    if t._extra is INTERMEDIATE:
+        t._extra = None
+    if t._view is not None:
+        t._view.made = FUNCTION
+    t._grad_fn = None
+    return t
+
+
+def become(ctx: FunctionNode, t: Tensor, node: Any) -> None:
+    """Makes `node` the history of an output."""
+    if among(t, ctx._dirty):
+        if t._view is not None and isinstance(node, Output):
+            raise RuntimeError(
+                f"{ctx._forward_cls.__name__}: a Function that writes into a view must "
+                "return exactly one output"
+            )
+        rebase(t, node, dirty_bit(ctx, t))
+        return
+    t._grad_fn = node
+    if t._view is not None:
+        t._view.version = t._cell.count  # type: ignore[union-attr]
+
+
+def dirty_bit(ctx: FunctionNode, t: Tensor) -> int:
+    """The bit in `needs` of an input that was written."""
+    for bit, source in enumerate(ctx._sources):
+        if source is t:
+            return 1 << bit
+    return 0
+
+
+def check_dirty(ctx: FunctionNode, inputs: list[Tensor], outs: list[Any]) -> None:
+    """Checks what was marked dirty, and notes that it was written. RuntimeErrors."""
+    ctx._sources = inputs if ctx._dirty else ()
+    for t in ctx._dirty:
+        if not among(t, inputs):
+            raise RuntimeError(
+                f"{ctx._forward_cls.__name__}: mark_dirty takes inputs of forward only"
+            )
+        if not among(t, outs):
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not "
+                "returned as output. The inputs that are modified inplace must all be "
+                f"outputs of the Function ({ctx._forward_cls.__name__})."
+            )
+        check_inplace(t, *inputs)
+        bump(t)
+
+
+def keep(ctx: FunctionNode, outs: Any, flags: int) -> None:
+    """Moves what was given to save_for_backward into `_saved`."""
+    todo = ctx._to_save
+    if todo:
+        del ctx._to_save
+        for t in todo:
+            if type(t) is not Tensor or t._cell is not None or among(t, outs):
+                todo = tuple(kept(i, t, outs) for i, t in enumerate(todo))
+                break
+        ctx._saved = todo
+    if flags & ~GRAD:
+        from gradfn.ops.rare import finish
+
+        finish(ctx, flags)
+
+
+def kept(place: int, t: Any, outs: Any) -> Any:
+    """An entry of `_saved`: the tensor itself where that is all there is to know."""
+    if t is None:
+        return None
+    if not isinstance(t, Tensor):
+        raise TypeError(
+            "save_for_backward can only save variables, but argument "
+            f"{place} is of type {type(t).__name__}; keep other values as attributes "
+            "of ctx"
+        )
+    index = next((i for i, out in enumerate(outs) if out is t), -1)
+    return t if index < 0 and t._cell is None else Kept(t, index)

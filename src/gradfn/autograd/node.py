@@ -1,0 +1,457 @@
+"""The node of a custom Function, which is also the `ctx` its methods are given.
+
+Note [ctx is the node]
+    `FunctionMeta` makes a node class `<Name>Backward` for each Function. `apply` makes
+    one instance; it is the `ctx` that forward and backward are given, and the `grad_fn`
+    of the results. It has a `__dict__`, so users' attributes are simply there.
+
+Note [Arguments and gradients]
+    Each tensor among the arguments, also inside lists, tuples and dicts, has a bit in
+    `needs`, in the order in which they stand. `_places` says for each bit where its
+    gradient is found in what backward returned: the argument's number, then the way
+    into the container.
+
+Note [Intermediates]
+    In forward nothing is recorded. A backward that uses a value computed there (neither
+    input nor output) is right, but its own derivative would miss that value's part, and
+    PyTorch silently does. Here ops mark such values as they compute them (the mode bit
+    FORWARD). When a backward is recorded, it sees them with a node that raises if a
+    gradient comes to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradfn._state import GRAD, MODE, mode
+from gradfn.graph import saved
+from gradfn.graph.engine import hand_out, summed_dims
+from gradfn.graph.node import Node, edges_of, new, output_of, public_edge, ticks
+from gradfn.graph.view import edge
+from gradfn.tensor import LEAF, Tensor, wrap
+
+if TYPE_CHECKING:
+    from gradfn.autograd.function import Function
+
+CONTAINERS = (list, tuple, dict)
+
+
+class FunctionCtx:
+    """What forward and backward may do with `ctx`, besides setting attributes."""
+
+    _to_save: tuple[Tensor | None, ...] = ()
+    _saved: Any = ()
+    _dirty: tuple[Tensor, ...] = ()
+    _non_differentiable: tuple[Tensor, ...] = ()
+    _materialize = True
+    _for_forward: tuple[Tensor | None, ...] = ()
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keeps tensors (inputs, outputs, others, or None) for `ctx.saved_tensors`.
+
+        Call it once in forward or setup_context. What is saved is checked: overwriting
+        it in place before backward uses it raises RuntimeError there.
+        """
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keeps tensors for `ctx.saved_tensors` in jvp."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(
+                    "save_for_forward expects all arguments to be tensors or None, but "
+                    f"argument {i} is of type {type(t).__name__}"
+                )
+        self._for_forward = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Declares inputs that forward wrote into; each must be returned, too."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Declares outputs that have no gradient; backward gets zeros for them."""
+        self._non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Should backward get zeros (True, the default) or None for unused outputs?"""
+        self._materialize = value
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Does nothing; views are found without it."""
+
+
+class FunctionNode(FunctionCtx, Node):
+    """The node of a custom Function, which is its ctx."""
+
+    _forward_cls: type[Function]
+    takes_none = True
+    saves = True
+    _places: Any = ()
+    _arguments = 0
+    _asked: int | None = None
+    _outputs: Any = None  # (shape, dtype) or None for each output, if several
+    _differentiable_out = (0,)
+
+    # -- for the user ------------------------------------------------------------------
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What save_for_backward was given; RuntimeError if it is gone or changed."""
+        kept = self._saved
+        if type(kept) is not tuple:
+            kept = tuple(kept)  # RELEASED says what is wrong
+        for t in kept:
+            if type(t) is not Tensor or t._cell is not None:
+                return self._unpacked(kept)
+        if self._asked is None and self._for_forward and not kept:
+            return self._for_forward
+        return kept  # type: ignore[no-any-return]
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """For each argument: does this run want its gradient?"""
+        needs = self.needs if self._asked is None else self._asked
+        wanted = [False] * self._arguments
+        for bit, place in enumerate(self._places):
+            if needs >> bit & 1:
+                wanted[place if type(place) is int else place[0]] = True
+        return tuple(wanted)
+
+    @property
+    def materialize_grads(self) -> bool:
+        """Does backward get zeros for outputs that nobody used?"""
+        return self._materialize
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """(node, output number) for each tensor argument; (None, 0) for none."""
+        edges = iter(edges_of(self))
+        return tuple(
+            public_edge(next(edges)) if self.needs >> bit & 1 else (None, 0)
+            for bit in range(len(self._places))
+        )
+
+    def __repr__(self) -> str:
+        cls = type(self)
+        return f"<{cls.__module__}.{cls.__name__} object at {id(self):#x}>"
+
+    # -- for the engine ----------------------------------------------------------------
+
+    def raw(self, g: Any, needs: int) -> Any:
+        """Calls the user's backward on tensors around the arrays."""
+        if self._outputs is None:
+            given = self._given(None if g is None else hand_out(g), 0)
+            grads = self._call((given,), needs)
+        else:
+            parts = [None if x is None else hand_out(x) for x in _parts(g, self)]
+            grads = self._call([self._given(x, i) for i, x in enumerate(parts)], needs)
+        if len(grads) == 1:
+            x = grads[0]
+            return None if x is None else x._array
+        return [None if x is None else x._array for x in grads]
+
+    def recorded(self, g: Any, needs: int) -> Any:
+        """Calls the user's backward, and records what it does."""
+        if self._outputs is None:
+            given = [self._given(None if g is None else alias(g), 0)]
+        else:
+            parts = [None if x is None else alias(x) for x in _parts(g, self)]
+            given = [self._given(x, i) for i, x in enumerate(parts)]
+        with _Intermediates(self):
+            grads = self._call(given, needs)
+        return grads[0] if len(grads) == 1 else grads
+
+    def __call__(self, *grads: Any) -> Any:
+        """The user's backward, applied to gradients by hand."""
+        got = self._call(grads, self.needs)
+        return got[0] if len(got) == 1 else tuple(got)
+
+    def release(self) -> None:
+        """Lets go of the saved tensors."""
+        if self._saved:
+            self._saved = saved.RELEASED
+
+    def name(self) -> str:
+        """The node's name: that of the Function, and Backward."""
+        return type(self).__name__
+
+    # -- inside ------------------------------------------------------------------------
+
+    def _given(self, grad: Tensor | None, output: int) -> Tensor | None:
+        if grad is not None or not self._materialize:
+            return grad
+        if self._outputs is None:
+            return wrap(np.zeros(self.shape, self.dtype))
+        made = self._outputs[output]
+        return None if made is None else wrap(np.zeros(*made))
+
+    def _call(self, given: Any, needs: int) -> list[Tensor | None]:
+        """The gradients that backward returned, for the tensors in `needs`."""
+        self._asked = needs
+        try:
+            got = self._forward_cls._backward_of()(self, *given)
+        finally:
+            self._asked = None
+        if type(got) is not tuple:
+            got = (got,)
+        if len(got) != self._arguments:
+            got = self._counted(got)
+        places = self._places
+        if len(places) == 1:
+            return [self._checked(got, places[0], 0)]
+        return [
+            self._checked(got, place, bit)
+            for bit, place in enumerate(places)
+            if needs >> bit & 1
+        ]
+
+    def _counted(self, got: tuple[Any, ...]) -> tuple[Any, ...]:
+        n = self._arguments
+        if len(got) > n and all(x is None for x in got[n:]):
+            return got[:n]
+        raise RuntimeError(
+            f"function {self.name()} returned an incorrect number of gradients "
+            f"(expected {n}, got {len(got)}). {self._forward_cls.__name__}.backward "
+            "must return one for each argument of forward after ctx; None where there "
+            "is none."
+        )
+
+    def _checked(self, got: Any, place: Any, bit: int) -> Tensor | None:
+        x = got[place] if type(place) is int else _dig(self, got, place)
+        if x is None:
+            return None
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"expected Variable or None (got {type(x).__name__}): "
+                f"{self._forward_cls.__name__}.backward must return tensors, look at "
+                f"gradient {_spell(place)}"
+            )
+        at = self._target(bit)
+        if x._array.shape != at.shape and summed_dims(x._array.shape, at.shape) is None:
+            raise RuntimeError(
+                f"Function {self.name()} returned an invalid gradient at index "
+                f"{_spell(place)} - got {list(x.shape)} but expected shape compatible "
+                f"with {list(at.shape)}"
+            )
+        return x
+
+    def _target(self, bit: int) -> Any:
+        edges = self.next
+        if type(edges) is tuple:
+            edges = edges[(self.needs & ((1 << bit) - 1)).bit_count()]
+        return edges._array if isinstance(edges, Tensor) else edges
+
+    def _unpacked(self, kept: Any) -> tuple[Tensor | None, ...]:
+        return tuple(
+            x if x is None or type(x) is Tensor and x._cell is None else unpack(self, x)
+            for x in kept
+        )
+
+
+def _parts(g: Any, node: FunctionNode) -> list[Any]:
+    """A gradient or None for each output of a node with several."""
+    grads = [None] * len(node._outputs)
+    if g is not None:
+        for at, x in zip(node._differentiable_out, g.grads, strict=True):
+            grads[at] = x
+    return grads
+
+
+def _spell(place: Any) -> str:
+    if type(place) is int:
+        return str(place)
+    return str(place[0]) + "".join(f"[{key!r}]" for key in place[1:])
+
+
+def _dig(node: FunctionNode, got: Any, place: Any) -> Any:
+    """The gradient at a place inside a container; None stands for a whole one."""
+    x = got[place[0]]
+    for key in place[1:]:
+        if x is None:
+            return None
+        if not isinstance(x, CONTAINERS):
+            raise TypeError(
+                f"{node._forward_cls.__name__}.backward: gradient {place[0]} must be a "
+                f"container like the argument, or None; got {type(x).__name__}"
+            )
+        try:
+            x = x[key]
+        except (KeyError, IndexError):
+            raise RuntimeError(
+                f"{node._forward_cls.__name__}.backward: gradient {place[0]} must have "
+                f"the structure of the argument; it has nothing at {_spell(place)}"
+            ) from None
+    return x
+
+
+def alias(g: Tensor) -> Tensor:
+    """The same gradient, which may be written without changing what others get."""
+    array = g._array.view()
+    array.flags.writeable = False
+    out = wrap(array)
+    e = edge(g)
+    out._grad_fn = g.view_as(g)._grad_fn if e is LEAF else e
+    return out
+
+
+class Kept:
+    """A saved tensor that takes more than a reference: an output, or one with versions.
+
+    An output goes in without its node (no cycle), as array, counter and number.
+    """
+
+    __slots__ = ("array", "cell", "index", "tensor", "version")
+
+    def __init__(self, t: Tensor, index: int) -> None:
+        self.tensor = t if index < 0 else None
+        self.array = t._array
+        self.cell = t._cell
+        self.version = 0 if t._cell is None else t._cell.count
+        self.index = index
+
+    def take(self, node: FunctionNode) -> Tensor:
+        """The tensor again, if it was not overwritten."""
+        if self.cell is not None and self.cell.count != self.version:
+            raise saved.modified(
+                node.name(), self.array, self.cell.count, self.version
+            )
+        if self.tensor is not None:
+            return self.tensor
+        out = wrap(self.array)
+        out._cell = self.cell
+        if self.index in node._differentiable_out and node.needs:
+            if node._outputs is None:
+                out._grad_fn = node
+            else:
+                at = node._differentiable_out.index(self.index)
+                n = len(node._differentiable_out)
+                out._grad_fn = output_of(node, at, n, self.array)
+        return out
+
+
+def unpack(node: FunctionNode, x: Any) -> Tensor:
+    """A saved entry as a tensor: checked, or unpacked by the user's hooks."""
+    if type(x) is Kept:
+        return x.take(node)
+    if hasattr(x, "unpack"):
+        return x.unpack(node)  # type: ignore[no-any-return]
+    if x._cell is not None and x._cell.count:
+        raise saved.modified(node.name(), x._array, x._cell.count, 0)
+    return x  # type: ignore[no-any-return]
+
+
+class _Intermediates:
+    """For a recorded backward: marked values on ctx get a node that raises."""
+
+    def __init__(self, node: FunctionNode) -> None:
+        self.node = node
+        self.attributes: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        node = self.node
+        for key, value in list(node.__dict__.items()):
+            if key in ("_saved", "_to_save", "_dirty", "_non_differentiable"):
+                if key != "_saved" or type(value) is not tuple:
+                    continue
+            guarded = guard(node, value)
+            if guarded is not value:
+                self.attributes[key] = value
+                node.__dict__[key] = guarded
+
+    def __exit__(self, *error: object) -> None:
+        released = self.node._saved is saved.RELEASED
+        self.node.__dict__.update(self.attributes)
+        if released:
+            self.node._saved = saved.RELEASED
+
+
+def guard(node: FunctionNode, value: Any) -> Any:
+    """`value` with marked tensors in it replaced by ones that must not be derived."""
+    if type(value) in (list, tuple):
+        new_items = [guard(node, x) for x in value]
+        same = all(a is b for a, b in zip(new_items, value, strict=True))
+        return value if same else type(value)(new_items)
+    if isinstance(value, Tensor):
+        extra = value._extra
+        if extra is not None and extra.intermediate and value._grad_fn is None:
+            out = wrap(value._array)
+            out._cell = value._cell
+            name = node._forward_cls.__name__
+            out._grad_fn = refusal(node, _INTERMEDIATE.format(name), value._array)
+            return out
+    return value
+
+
+_INTERMEDIATE = (
+    "the backward of {0} uses a value that was computed inside its forward (neither "
+    "input nor output), so its derivative would miss the part that goes through that "
+    "value. To make {0} differentiable twice: return the intermediate as an output "
+    "(and mark it non-differentiable or ignore its gradient), or save only inputs and "
+    "compute it again in backward. If it really is constant, save value.detach().clone() "
+    "made outside of forward, or decorate backward with once_differentiable."
+)
+
+
+class Refusal(Node):
+    """A node that raises RuntimeError when a gradient comes to it."""
+
+    __slots__ = ("message",)
+    message: str
+
+    def raw(self, g: Any, needs: int) -> Any:
+        """Raises the message."""
+        raise RuntimeError(self.message)
+
+    recorded = raw
+
+    def name(self) -> str:
+        """The name PyTorch gives to it."""
+        return "Error"
+
+
+def refusal(source: Node, message: str, array: Any) -> Refusal:
+    """A Refusal for `array` with the edges of `source`, so that walks find it."""
+    node = new(Refusal)
+    node.seq, node.extra, node.versions = next(ticks), None, None
+    node.needs, node.next = source.needs, source.next
+    node.shape, node.dtype, node.message = array.shape, array.dtype, message
+    return node  # type: ignore[no-any-return]
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a backward that can't be differentiated itself.
+
+    It runs without recording; differentiating its results raises RuntimeError.
+    """
+
+    @wraps(backward)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        flags = mode()
+        token = MODE.set(flags & ~GRAD)
+        try:
+            got = backward(ctx, *grads)
+        finally:
+            MODE.reset(token)
+        if not flags & GRAD:
+            return got
+        message = (
+            "trying to differentiate twice a function that was marked with "
+            f"@once_differentiable: {ctx.name()}"
+        )
+        if isinstance(got, tuple):
+            return tuple(_refusing(x, ctx, message) for x in got)
+        return _refusing(got, ctx, message)
+
+    return wrapper
+
+
+def _refusing(x: Any, ctx: Node, message: str) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    out = wrap(x._array)
+    out._grad_fn = refusal(ctx, message, x._array)
+    return out

@@ -1,0 +1,579 @@
+"""The engine: walks the graph back and brings gradients where they belong.
+
+Note [Engine]
+    A run first counts, for each node, the edges that lead to it (`count`). A node is
+    ready when a gradient, or word that there is none, has come over each of them;
+    ready nodes wait in a heap and the one recorded last goes first, as in PyTorch. A leaf
+    that is ready is served at once. Nothing recurses, so depth is not limited.
+    Gradients wait in `pending`, one for each node; two are added when they meet.
+
+Note [Who may write into a gradient]
+    The arrays that travel are shared: `add` hands the same one to both sides. The
+    engine writes into an array, or lets `.grad` or a user keep it, only if nobody else
+    holds it. That is decided by counting references, as PyTorch does, against counts
+    taken when this module is loaded (they differ between Python versions). A user who
+    gets an array that others hold gets it read-only, and a tensor over a read-only
+    array takes a copy before it is written (`ops.inplace.own`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextvars import copy_context
+from heapq import heappop, heappush
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from gradfn._state import GRAD, MODE, mode, recover, run, switch
+from gradfn.graph.hooks import call_tensor_hooks
+from gradfn.graph.node import Node, Output, Parts
+from gradfn.tensor import LEAF, Tensor, extra_of, ndarray, wrap
+
+leaf_lock = threading.RLock()
+depth = threading.local()  # how many runs are nested on this thread
+NESTED_RUNS = 50  # deeper ones go to a thread with a stack of its own
+
+
+def references(array: Any) -> int:
+    """The reference count of `array`, seen from one call below."""
+    return getrefcount(array)
+
+
+def _held_by_caller() -> int:
+    array = np.empty(0)
+    return references(array)
+
+
+def _held_by_caller_and_its() -> int:
+    def callee(array: Any) -> int:
+        return references(array)
+
+    array = np.empty(0)
+    return callee(array)
+
+
+IN_ONE, IN_TWO = _held_by_caller(), _held_by_caller_and_its()
+
+
+def hand_out(array: Any, holders: int = IN_ONE + 1) -> Tensor:
+    """A tensor around a gradient, safe to give to a user (Note [Who may write …])."""
+    if type(array) is not ndarray:
+        return wrap(np.asarray(array))
+    base = array.base
+    if base is None:
+        if references(array) <= holders:
+            return wrap(array)
+    elif 0 in array.strides and array.size > 1:
+        return wrap(array.copy())
+    shared = array.view()
+    shared.flags.writeable = False
+    return wrap(shared)
+
+
+class Run:
+    """One backward pass, in which gradients are ndarrays."""
+
+    __slots__ = (
+        "captures",
+        "heap",
+        "into_grad",
+        "keep",
+        "leaves",
+        "leaves_waiting",
+        "pending",
+        "plan",
+        "waiting",
+    )
+
+    def __init__(self, keep: bool, captures: Any, into_grad: bool) -> None:
+        self.keep = keep  # retain_graph
+        self.into_grad = into_grad  # do leaves accumulate?
+        self.captures: dict[Any, Any] | None = captures  # {node or leaf: its gradient}
+        self.plan: dict[Any, Any] | None = None  # {node: (needs, edges)} if partial
+        self.waiting: dict[Any, int] = {}  # edges over which nothing has come yet
+        self.leaves_waiting: dict[Tensor, int] = {}
+        self.pending: dict[Any, Any] = {}
+        self.heap: list[tuple[int, Node]] = []
+        self.leaves: list[Tensor] = []  # ready ones
+
+    # -- what differs when the pass is recorded --------------------------------------
+
+    def seed(self, grad: Tensor) -> Any:
+        """A root's gradient in the form that travels."""
+        return grad._array
+
+    def apply(self, node: Any, g: Any, needs: int) -> Any:
+        """The node's gradients for its arguments."""
+        try:
+            return run(node.raw, g, needs)
+        except RuntimeError as error:
+            return recover(error, node.raw, g, needs)
+
+    def by_user(self, node: Any, g: Any, needs: int) -> Any:
+        """The same for a node that runs a user's code, which wants its own context."""
+        return node.raw(g, needs)
+
+    def fit(self, target: Any, grad: Any) -> Any:
+        """`grad` reduced and cast to the target's shape and dtype."""
+        return fit_array(grad, target.shape, target.dtype)
+
+    def add(self, have: Any, grad: Any) -> Any:
+        """The sum, in place where the engine alone holds `have`."""
+        if type(have) is ndarray and have.base is None and references(have) <= IN_TWO:
+            return np.add(have, grad, out=have)
+        return have + grad
+
+    def as_tensor(self, grad: Any) -> Tensor:
+        """A gradient as a hook sees it."""
+        return hand_out(grad)
+
+    def from_tensor(self, grad: Tensor) -> Any:
+        """A hook's answer in the form that travels."""
+        return grad._array
+
+    def accumulate(self, leaf: Tensor, grad: Any) -> None:
+        """Adds to the leaf's .grad."""
+        accumulate_array(leaf, grad)
+
+    def captured(self, grad: Any) -> Any:
+        """A gradient as `autograd.grad` returns it."""
+        if grad is None or type(grad) is Parts:
+            return None
+        return own_tensor(grad)
+
+    # -- the walk --------------------------------------------------------------------
+
+    def go(self, roots: Sequence[Any], grads: Sequence[Tensor]) -> None:
+        """Sends the roots' gradients back through the graph."""
+        if self.captures is not None:
+            self.make_plan(roots)
+        else:
+            self.count(roots)
+        for root, grad in zip(roots, grads, strict=True):
+            if root in self.waiting or root in self.leaves_waiting:
+                self.send(root, self.seed(grad))
+        del grad, grads  # type: ignore[possibly-undefined]
+        self.serve_leaves()
+        self.walk()
+
+    def count(self, roots: Sequence[Any]) -> None:
+        """Counts the edges to each node and leaf that can be reached."""
+        waiting, leaves = self.waiting, self.leaves_waiting
+        stack = []
+        for root in roots:
+            if isinstance(root, Tensor):
+                leaves[root] = leaves.get(root, 0) + 1
+            elif root in waiting:
+                waiting[root] += 1
+            else:
+                waiting[root] = 1
+                stack.append(root)
+        while stack:
+            edges = stack.pop().next
+            for target in edges if type(edges) is tuple else (edges,):
+                if target in waiting:
+                    waiting[target] += 1
+                elif isinstance(target, Tensor):
+                    leaves[target] = leaves.get(target, 0) + 1
+                else:
+                    waiting[target] = 1
+                    stack.append(target)
+
+    def make_plan(self, roots: Sequence[Any]) -> None:
+        """Restricts the walk to the nodes from which a captured one can be reached."""
+        captures = self.captures
+        assert captures is not None
+        self.count(roots)
+        plan: dict[Any, Any] = {}
+        for node in sorted(self.waiting, key=lambda n: n.seq, reverse=True):
+            chosen = partial_edges(node, captures, plan)
+            if chosen[0]:
+                plan[node] = chosen
+        self.plan = plan
+        waiting = dict.fromkeys((t for t in self.waiting if t in plan), 0)
+        waiting.update((t, 0) for t in captures if t in self.waiting)
+        leaves = {t: 0 for t in captures if t in self.leaves_waiting}
+        for target in _edges_along(roots, plan):
+            if target in waiting:
+                waiting[target] += 1
+            elif target in leaves:
+                leaves[target] += 1
+        self.waiting, self.leaves_waiting = waiting, leaves
+
+    def walk(self) -> None:
+        """Runs nodes until none is ready. Note [The straight path] is at its end."""
+        heap, pending, waiting, plan = self.heap, self.pending, self.waiting, self.plan
+        release, apply = not self.keep, self.apply
+        raw = type(self) is Run
+        node: Any = None
+        g: Any = None
+        while True:
+            if node is None:
+                if not heap:
+                    return
+                node = heappop(heap)[1]
+                g = pending.pop(node, None)
+            needs, edges = node.needs, node.next
+            if node.extra is not None:
+                g = self.before(node, g)
+            if plan is not None:
+                if node in self.captures:  # type: ignore[operator]
+                    self.captures[node] = self.captured(g)  # type: ignore[index]
+                if node not in plan:
+                    node = None
+                    continue
+                needs, edges = plan[node]
+            if g is None or node.takes_none:
+                grads = self.unusual(node, g, needs)
+            elif raw:
+                try:
+                    grads = run(node.raw, g, needs)
+                except RuntimeError as error:
+                    grads = recover(error, node.raw, g, needs)
+            else:
+                grads = apply(node, g, needs)
+            if node.extra is not None:
+                grads = self.after(node, grads, g)
+            if release and node.saves:
+                node.release()
+            node = g = None
+            if type(edges) is tuple:
+                for target, grad in zip(edges, grads, strict=True):
+                    self.send(target, grad)
+                grad = None
+            elif not heap and waiting.get(edges) == 1 and edges not in pending:
+                # Note [The straight path]: a link of a chain, to be run at once. It
+                # goes through neither the heap nor `pending`.
+                node, g = edges, grads
+                if g is not None and (
+                    g.shape != node.shape or g.dtype is not node.dtype
+                ):
+                    g = self.fit(node, g)
+                continue
+            else:
+                self.send(edges, grads)
+            if self.leaves:
+                grads = None
+                self.serve_leaves()
+
+    def send(self, target: Any, grad: Any) -> None:
+        """Brings a gradient to a node or leaf, which may be ready then."""
+        left = self.waiting.get(target)
+        at, leaf = target, left is None
+        if leaf:
+            left = self.leaves_waiting[target]
+            at = target._array
+        if grad is not None:
+            if grad.shape != at.shape or grad.dtype is not at.dtype:
+                grad = self.fit(at, grad)
+            pending = self.pending
+            if target in pending:
+                pending[target] = self.add(pending.pop(target), grad)
+            else:
+                pending[target] = grad
+        if left != 1:
+            (self.leaves_waiting if leaf else self.waiting)[target] = left - 1
+        elif leaf:
+            self.leaves.append(target)
+        else:
+            heappush(self.heap, (target.seq, target))
+
+    def unusual(self, node: Any, g: Any, needs: int) -> Any:
+        """A node of the user's; or one that no gradient has reached."""
+        if node.takes_none:
+            return self.by_user(node, g, needs)
+        return None if needs & (needs - 1) == 0 else (None,) * needs.bit_count()
+
+    def serve_leaves(self) -> None:
+        """Hands the gradients that have arrived at leaves over."""
+        for leaf in self.leaves:
+            grad = self.pending.pop(leaf, None)
+            extra = leaf._extra
+            if extra is not None and extra.hooks and grad is not None:
+                t = call_tensor_hooks(extra.hooks, self.as_tensor(grad))
+                grad = self.from_tensor(t)
+                del t
+            if not self.into_grad:
+                self.captures[leaf] = self.captured(grad)  # type: ignore[index]
+            elif grad is not None:
+                self.accumulate(leaf, grad)
+        self.leaves.clear()
+
+    def before(self, node: Any, g: Any) -> Any:
+        """Hooks on the tensor that the node made, then the node's own pre-hooks."""
+        extra = node.extra
+        if g is None or type(g) is Parts:
+            return g
+        if extra.tensor_hooks or extra.retaining or extra.pre_hooks:
+            t = self.as_tensor(g)
+            if extra.tensor_hooks:
+                t = call_tensor_hooks(extra.tensor_hooks, t)
+            kept = extra.retaining and extra.retaining()
+            if kept is not None:
+                retain(kept, t)
+            if extra.pre_hooks:
+                t = call_pre_hooks(extra.pre_hooks, t)
+            g = self.from_tensor(t)
+        return g
+
+    def after(self, node: Any, grads: Any, g: Any) -> Any:
+        """The node's own hooks, which see its gradients and may replace them."""
+        hooks = node.extra.post_hooks
+        if not hooks:
+            return grads
+        single = type(node.next) is not tuple
+        given = (grads,) if single else tuple(grads)
+        ins = tuple(None if x is None else self.as_tensor(x) for x in given)
+        outs = (None if g is None else self.as_tensor(g),)
+        for hook in list(hooks.values()):
+            got = hook(ins, outs)
+            if got is not None:
+                ins = got if isinstance(got, tuple) else (got,)
+        back = [None if t is None else self.from_tensor(t) for t in ins]
+        return back[0] if single else back
+
+
+class RecordedRun(Run):
+    """A backward pass that is recorded in turn (create_graph): gradients are tensors."""
+
+    __slots__ = ()
+
+    def seed(self, grad: Tensor) -> Any:
+        return grad
+
+    def apply(self, node: Any, g: Any, needs: int) -> Any:
+        return node.recorded(g, needs)
+
+    by_user = apply
+
+    def fit(self, target: Any, grad: Any) -> Any:
+        return fit_tensor(grad, target.shape, target.dtype)
+
+    def add(self, have: Any, grad: Any) -> Any:
+        return have + grad
+
+    def as_tensor(self, grad: Any) -> Tensor:
+        return grad  # type: ignore[no-any-return]
+
+    def from_tensor(self, grad: Tensor) -> Any:
+        return grad
+
+    def accumulate(self, leaf: Tensor, grad: Any) -> None:
+        extra = extra_of(leaf)
+        with leaf_lock:
+            have = extra.grad
+            extra.grad = grad.clone() if have is None else have + grad
+        call_post_hooks(leaf)
+
+    def captured(self, grad: Any) -> Any:
+        return grad if type(grad) is not Parts else None
+
+
+def partial_edges(node: Any, captures: Any, plan: Any) -> tuple[int, Any]:
+    """(needs, edges) of a node, only those that lead to something captured."""
+    edges = node.next if type(node.next) is tuple else (node.next,)
+    bits = [i for i in range(node.needs.bit_length()) if node.needs >> i & 1]
+    needs, chosen = 0, []
+    for bit, target in zip(bits, edges, strict=True):
+        if target in captures or target in plan:
+            needs |= 1 << bit
+            chosen.append(target)
+    return needs, chosen[0] if len(chosen) == 1 else tuple(chosen)
+
+
+def _edges_along(roots: Sequence[Any], plan: dict[Any, Any]) -> Iterator[Any]:
+    """The target of each edge that a run by this plan will use."""
+    seen: set[Any] = set()
+    stack = list(roots)
+    while stack:
+        target = stack.pop()
+        yield target
+        if target in plan and target not in seen:
+            seen.add(target)
+            edges = plan[target][1]
+            stack += edges if type(edges) is tuple else (edges,)
+
+
+# -- shape and dtype -----------------------------------------------------------------
+
+
+def summed_dims(shape: Any, wanted: Any) -> tuple[int, ...] | None:
+    """The dims to sum so that `shape` becomes `wanted`; None if that can't be."""
+    extra = len(shape) - len(wanted)
+    if extra < 0:
+        return None
+    for have, want in zip(shape[extra:], wanted, strict=True):
+        if have != want and want != 1:
+            return None
+    return (
+        *range(extra),
+        *(i + extra for i, n in enumerate(wanted) if n == 1 != shape[i + extra]),
+    )
+
+
+def fit_array(grad: Any, shape: Any, dtype: Any) -> Any:
+    """`grad` summed down to `shape`, then cast; complex to real keeps the real part."""
+    if type(grad) is Parts:
+        return grad
+    if grad.shape != shape:
+        grad = run_sum(grad, shape)
+    if grad.dtype != dtype:
+        if grad.dtype.kind == "c" and dtype.kind != "c":
+            grad = grad.real
+        grad = grad.astype(dtype, copy=False)
+    return np.asarray(grad)
+
+
+def run_sum(grad: Any, shape: Any) -> Any:
+    """`grad` summed over the dims that broadcasting added; RuntimeError if it can't."""
+    dims = summed_dims(grad.shape, shape)
+    if dims is None:
+        raise bad_shape(grad.shape, shape)
+    return grad.sum(axis=dims).reshape(shape)
+
+
+def fit_tensor(grad: Any, shape: Any, dtype: Any) -> Any:
+    """fit_array for tensors, recorded."""
+    if type(grad) is Parts:
+        return grad
+    if grad._array.shape != shape:
+        grad = run_sum(grad, shape)
+    if grad._array.dtype != dtype:
+        if grad._array.dtype.kind == "c" and dtype.kind != "c":
+            grad = grad.real
+        grad = grad.to(dtype)
+    return grad
+
+
+def bad_shape(got: Any, wanted: Any) -> RuntimeError:
+    """The error for a gradient that no broadcast sum can make fit."""
+    return RuntimeError(
+        f"gradient has shape {list(got)} but expected shape compatible with "
+        f"{list(wanted)}"
+    )
+
+
+# -- leaves --------------------------------------------------------------------------
+
+
+def own_tensor(grad: Any) -> Tensor:
+    """A tensor for a user to keep: around the array if nobody else holds it."""
+    array = np.asarray(grad)
+    del grad
+    if array.base is None and references(array) <= IN_ONE + 2 and array.flags.writeable:
+        return wrap(array)
+    return wrap(array.copy())
+
+
+def accumulate_array(leaf: Tensor, grad: Any) -> None:
+    """Adds an array to .grad, in place if there is one; runs post-accumulate hooks."""
+    extra = leaf._extra
+    if extra is None:
+        extra = extra_of(leaf)
+    with leaf_lock:
+        have = extra.grad
+        if have is None:
+            sole = grad.base is None and references(grad) <= IN_TWO + 1
+            extra.grad = wrap(grad if sole and grad.flags.writeable else grad.copy())
+        elif have._grad_fn is None and have._array.flags.writeable:
+            np.add(have._array, grad, out=have._array)
+            if have._cell is not None:
+                have._cell.count += 1
+        else:
+            extra.grad = wrap(have._array + grad)
+    if extra.post_hooks:
+        call_post_hooks(leaf)
+
+
+def retain(t: Tensor, grad: Tensor) -> None:
+    """Puts a copy of the gradient into .grad of a tensor with retain_grad."""
+    extra = extra_of(t)
+    have = extra.grad
+    fresh = grad.clone() if mode() & GRAD else wrap(grad._array.copy())
+    extra.grad = fresh if have is None else have + fresh
+
+
+def call_post_hooks(leaf: Tensor) -> None:
+    """Calls the post-accumulate-grad hooks of a leaf."""
+    hooks = leaf._extra.post_hooks if leaf._extra is not None else None
+    for hook in list(hooks.values()) if hooks else ():
+        if hook(leaf) is not None:
+            raise RuntimeError(
+                "Tensor post accumulate grad hooks should return None; change .grad in "
+                "the hook instead of returning something"
+            )
+
+
+def call_pre_hooks(hooks: dict[int, Any], t: Tensor) -> Tensor:
+    """Passes a gradient through the pre-hooks of a node."""
+    for hook in list(hooks.values()):
+        got = hook((t,))
+        if got is not None:
+            t = got[0] if isinstance(got, tuple) else got
+    return t
+
+
+# -- entry ---------------------------------------------------------------------------
+
+
+def backward(
+    roots: Sequence[Any],
+    grads: Sequence[Tensor],
+    keep: bool,
+    create_graph: bool,
+    captures: dict[Any, Any] | None = None,
+    into_grad: bool = False,
+) -> None:
+    """Runs backward from `roots`; fills .grad of leaves, or `captures`.
+
+    With captures the walk is restricted to what leads to them; with `into_grad` the
+    leaves among them get their gradient in .grad all the same.
+
+    Runs that are started inside a run (a backward of the user's that calls backward)
+    nest on the stack; past 50 levels they go on in a fresh thread, which has one of its
+    own.
+    """
+    kind = RecordedRun if create_graph else Run
+    task = kind(keep, captures, into_grad or captures is None)
+    level = getattr(depth, "level", 0)
+    if level and level % NESTED_RUNS == 0:
+        _in_thread(task, roots, grads, create_graph, level)
+        return
+    depth.level = level + 1
+    token = MODE.set(MODE.get() | GRAD if create_graph else MODE.get() & ~GRAD)
+    try:
+        task.go(roots, grads)
+    finally:
+        MODE.reset(token)
+        depth.level = level
+
+
+def _in_thread(
+    task: Run, roots: Any, grads: Any, create_graph: bool, level: int
+) -> None:
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        depth.level = level + 1
+        try:
+            with switch(on=GRAD) if create_graph else switch(off=GRAD):
+                task.go(roots, grads)
+        except BaseException as error:  # handed to the waiting thread
+            failure.append(error)
+
+    thread = threading.Thread(target=copy_context().run, args=(work,))
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+
+
+def leaf_edge(t: Tensor) -> bool:
+    """Is `t` a leaf that requires grad?"""
+    return t._grad_fn is LEAF
+
+
+__all__ = ["Output", "Run", "backward", "hand_out"]

@@ -1,0 +1,232 @@
+"""Node: one step of the recorded program, walked in reverse by the engine.
+
+Note [Edges]
+    An edge is a plain reference to where a gradient goes next: to a node, or to a leaf
+    tensor itself. `node.needs` has a bit for each differentiable argument of the op,
+    set for those that want a gradient; `node.next` holds just their edges: a single
+    one bare, several in a tuple. A node has one output. Where an op has several, each
+    output tensor has an `Output` node of its own, whose edge is the op's node; so the
+    engine knows nothing of output numbers, and each gradient can be checked against
+    one shape and dtype.
+
+Note [No cycles]
+    A tensor refers to its node, a node to earlier nodes, to leaves, and to the tensors
+    it saved; an output that is saved goes in as its bare array and version counter
+    (Note [Saved tensors] in saved.py). So no reference cycle is ever made, and a graph
+    dies when its last result does. `__del__`-free, and flat: see `Node.__del__` below
+    for chains that are a million nodes deep.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from itertools import count
+from typing import Any, ClassVar
+
+from gradfn.tensor import LEAF, Tensor, extra_of
+
+ticks = count(-1, -1)  # later nodes have smaller numbers: a heap pops them first
+new = object.__new__
+
+
+class NodeExtra:
+    """What few nodes have: hooks, metadata, the place in the program (anomaly mode)."""
+
+    __slots__ = (
+        "metadata",
+        "parent",
+        "post_hooks",
+        "pre_hooks",
+        "retaining",
+        "tensor_hooks",
+        "trace",
+    )
+
+    def __init__(self) -> None:
+        self.tensor_hooks: dict[int, Any] | None = None
+        self.retaining: weakref.ref[Tensor] | None = None  # tensor with retain_grad
+        self.pre_hooks: dict[int, Any] | None = None
+        self.post_hooks: dict[int, Any] | None = None
+        self.metadata: dict[Any, Any] | None = None
+        self.trace: list[str] | None = None
+        self.parent: Node | None = None
+
+
+class Node:
+    """A recorded operation. `tensor.grad_fn` is one.
+
+    `raw(g, needs)` maps the output's gradient, an ndarray, to those of the arguments
+    in `needs`: a bare one if there is one edge, else a sequence. `recorded` does the
+    same for tensors, and is itself recorded.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "dtype",  # of the output, NumPy's
+        "extra",  # None or NodeExtra
+        "needs",
+        "next",
+        "seq",
+        "shape",  # of the output
+        "versions",  # None, or the versions of saved tensors that are not 0
+    )
+    arity: ClassVar[int] = 1  # how many differentiable arguments the op has
+    saves: ClassVar[bool] = False  # is there anything to release?
+    takes_none: ClassVar[bool] = False  # does it want to run without any gradient?
+    dtype: Any
+    extra: NodeExtra | None
+    needs: int
+    next: Any
+    seq: int
+    shape: Any
+    versions: dict[str, int] | None
+
+    def raw(self, g: Any, needs: int) -> Any:
+        """Gradients of the arguments in `needs`, as ndarrays."""
+        raise NotImplementedError
+
+    def recorded(self, g: Any, needs: int) -> Any:
+        """The same on tensors, recording."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Lets go of what was saved; a second walk then says so."""
+
+    # -- torch.autograd.graph.Node ---------------------------------------------------
+
+    def name(self) -> str:
+        """The name of the op, such as 'MulBackward0'."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """(node, output number) for each differentiable argument; (None, 0) if none."""
+        edges = iter(edges_of(self))
+        return tuple(
+            public_edge(next(edges)) if self.needs >> i & 1 else (None, 0)
+            for i in range(max(self.arity, self.needs.bit_length()))
+        )
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the user's notes about this node."""
+        extra = node_extra(self)
+        if extra.metadata is None:
+            extra.metadata = {}
+        return extra.metadata
+
+    def _sequence_nr(self) -> int:
+        return -1 - self.seq
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+    def __call__(self, *grads: Any) -> Any:
+        """The node's backward, applied to gradients by hand."""
+        got = self.recorded(grads[0], self.needs)
+        edges = edges_of(self)
+        return got if len(edges) == 1 else tuple(got)
+
+
+class Parts:
+    """Gradients of a node with several outputs, gathered from its Output nodes.
+
+    Looks like a gradient to the engine: equal metadata (None), and it can be added.
+    """
+
+    __slots__ = ("grads",)
+    shape = dtype = None
+
+    def __init__(self, grads: list[Any]) -> None:
+        self.grads = grads
+
+    def __add__(self, other: Parts) -> Parts:
+        pairs = zip(self.grads, other.grads, strict=True)
+        return Parts([b if a is None else a for a, b in pairs])
+
+
+class Output(Node):
+    """Output number `index` of `next`, a node with `count` outputs."""
+
+    __slots__ = ("count", "index")
+    index: int
+    count: int
+
+    def raw(self, g: Any, needs: int) -> Parts:
+        """Puts the gradient at its place among the outputs'."""
+        grads = [None] * self.count
+        grads[self.index] = g
+        return Parts(grads)
+
+    recorded = raw
+
+    def name(self) -> str:
+        """The name of the op."""
+        return str(self.next.name())
+
+
+def output_of(node: Node, index: int, count: int, array: Any) -> Output:
+    """The Output node for one result `array` of `node`."""
+    out = new(Output)
+    out.seq = next(ticks)
+    out.extra = out.versions = None
+    out.needs, out.next = 1, node
+    out.shape, out.dtype = array.shape, array.dtype
+    out.index, out.count = index, count
+    return out  # type: ignore[no-any-return]
+
+
+class AccumulateGrad(Node):
+    """What `next_functions` shows for a leaf. The engine goes to the leaf itself."""
+
+    __slots__ = ("variable",)
+    variable: Tensor
+    next_functions = ()  # type: ignore[assignment]
+
+    def __call__(self, *grads: Any) -> Any:
+        """Adds a gradient to the leaf's .grad."""
+        from gradfn.graph.engine import accumulate_array
+
+        accumulate_array(self.variable, grads[0]._array.copy())
+
+
+def accumulator(leaf: Tensor) -> AccumulateGrad:
+    """The AccumulateGrad of `leaf`: one object as long as somebody holds it."""
+    extra = extra_of(leaf)
+    node = extra.accumulator and extra.accumulator()
+    if node is None:
+        node = new(AccumulateGrad)
+        node.seq, node.extra, node.versions = -sys.maxsize, None, None
+        node.needs, node.next = 0, ()
+        node.shape, node.dtype = leaf._array.shape, leaf._array.dtype
+        node.variable = leaf
+        extra.accumulator = weakref.ref(node)
+    return node  # type: ignore[no-any-return]
+
+
+def node_extra(node: Node) -> NodeExtra:
+    """The rare properties of `node`; made now if it had none."""
+    if node.extra is None:
+        node.extra = NodeExtra()
+    return node.extra
+
+
+def edges_of(node: Node) -> tuple[Any, ...]:
+    """The edges of `node`, always as a tuple."""
+    return node.next if type(node.next) is tuple else (node.next,)
+
+
+def public_edge(target: Any) -> tuple[Node, int]:
+    """(grad_fn, output number) for an edge, as PyTorch shows it."""
+    if isinstance(target, Output):
+        return target.next, target.index
+    return (target, 0) if isinstance(target, Node) else (accumulator(target), 0)
+
+
+def target_of(t: Tensor) -> Any:
+    """Where a gradient for `t` goes: a node, the leaf itself, or None."""
+    from gradfn.graph.view import edge
+
+    e = edge(t)
+    return t if e is LEAF else e

@@ -1,0 +1,215 @@
+"""Views and in-place writes: who must learn of what.
+
+Note [Views and in-place]
+    A view remembers its base and how to get there: a chain of view ops with their
+    arguments. It shares the base's memory and its version counter.
+    Writing into the base, or into any view of it, changes all of them. The base's
+    history then becomes the writing op's; if a view was written, it becomes CopySlices,
+    which replays the chain on the base's gradient, passes the slice through the op, and
+    puts the result back. The other views' nodes are out of date from that moment: each
+    notices when it is next used (`edge`), because its `View.version` lags behind the
+    version counter, and replays its chain on the base to get a new node.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from gradfn._state import GRAD, mode, switch
+from gradfn.graph.node import Node, edges_of, new, ticks
+from gradfn.tensor import LEAF, Tensor, cell_of
+
+PLAIN, NO_GRAD, MULTI, FUNCTION, INFERENCE = range(5)  # how a view was made
+
+
+class View:
+    """How a tensor came from its base."""
+
+    __slots__ = ("base", "chain", "made", "version")
+
+    def __init__(self, base: Tensor, chain: Any, made: int, version: int) -> None:
+        self.base = base
+        self.chain = chain  # ((op, arguments after self), …)
+        self.made = made
+        self.version = version  # of the memory, when the view's node was made
+
+
+def mark_view(out: Tensor, source: Tensor, op: Any, args: Any, made: int = -1) -> None:
+    """Makes `out` known as `op(source, *args)`, a view."""
+    if made < 0:
+        made = PLAIN if mode() & GRAD else NO_GRAD
+    cell = out._cell = cell_of(source)
+    parent = source._view
+    if parent is None:
+        out._view = View(source, ((op, args),), made, cell.count)
+        return
+    made = max(made, parent.made) if parent.made != MULTI else MULTI
+    out._view = View(parent.base, (*parent.chain, (op, args)), made, cell.count)
+
+
+def edge(t: Tensor) -> Any:
+    """`t._grad_fn`, brought up to date if `t` is a view whose base was written."""
+    view = t._view
+    if view is not None and view.version != t._cell.count:  # type: ignore[union-attr]
+        regenerate(t, view)
+    return t._grad_fn
+
+
+def regenerate(t: Tensor, view: View) -> None:
+    """Gives a view the node that it would have if it were made from its base now."""
+    view.version = cell_of(t).count
+    if view.base._grad_fn is None:
+        return
+    with switch(on=GRAD):
+        t._grad_fn = replay(view.base, view.chain)._grad_fn
+
+
+def replay(base: Any, chain: Any) -> Any:
+    """The chain of view ops applied to another tensor."""
+    for op, args in chain:
+        base = op.function(base, *args)
+    return base
+
+
+def replay_raw(array: Any, chain: Any) -> Any:
+    """The chain of view ops applied to an array; a view of it."""
+    for op, args in chain:
+        array = op.kernel(array, *args)
+    return array
+
+
+_REFUSED: Final = {
+    NO_GRAD: "A view was created in no_grad mode and is being modified inplace with "
+    "grad mode enabled. Given that this use case is ambiguous and error-prone, it is "
+    "forbidden. You can clarify your code by moving both the view and the inplace "
+    "either both inside the no_grad block (if you don't want the inplace to be "
+    "tracked) or both outside (if you want the inplace to be tracked).",
+    INFERENCE: "A view was created in inference mode and is being modified inplace in "
+    "normal mode. Make the view outside of inference mode, or write to a clone.",
+    MULTI: "{0} is a view and is being modified inplace. This view is the output of a "
+    "function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an "
+    "out-of-place one.",
+    FUNCTION: "{0} is a view and is being modified inplace. This view was created "
+    "inside a custom Function (or because an input was returned as-is) and the "
+    "autograd logic to handle view+inplace would override the custom backward "
+    "associated with the custom Function, leading to incorrect gradients. This "
+    "behavior is forbidden. You can fix this by cloning the output of the custom "
+    "Function.",
+}
+
+
+def check_inplace(t: Tensor, *others: Any) -> None:
+    """Raises RuntimeError where writing into `t` would spoil its history.
+
+    Only matters in grad mode and if `t` or one of `others` requires grad.
+    """
+    if not mode() & GRAD:
+        return
+    own = edge(t)
+    if own is None and all(o is None or o._grad_fn is None for o in others):
+        return
+    view = t._view
+    if view is not None and view.made != PLAIN:
+        which = f"Output of {own.name()}" if isinstance(own, Node) else "The tensor"
+        raise RuntimeError(_REFUSED[view.made].format(which))
+    if own is LEAF:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+            " Write under torch.no_grad(), or to a copy (x.clone())."
+        )
+    if view is not None and view.base._grad_fn is LEAF:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation. Write under torch.no_grad(), or to a view of a copy."
+        )
+
+
+def rebase(t: Tensor, node: Node, own: int = 1) -> None:
+    """Makes `node`, which wrote into `t`, the history of `t` and of its base.
+
+    `own` is the bit in `node.needs` that stands for `t` as it was before.
+    """
+    view = t._view
+    if view is None:
+        t._grad_fn = node
+        return
+    base = view.base
+    base._grad_fn = copy_slices(base, view.chain, node, own)
+    view.version = -1  # replayed when it is next used
+
+
+class CopySlices(Node):
+    """History of a base into which `fn` wrote through a view."""
+
+    __slots__ = ("chain", "fn", "own", "strides")
+    saves = True
+    own: int
+    fn: Node
+    chain: Any
+    strides: Any
+
+    def raw(self, g: Any, needs: int) -> Any:
+        """The base's gradient without the slice, and what `fn` gives the others."""
+        grad = laid_out(g, self.strides)
+        part = replay_raw(grad, self.chain)
+        own, others = self._apply(self.fn.raw, part.copy())
+        part[...] = 0 if own is None else own
+        return _some(grad, others, needs)
+
+    def recorded(self, g: Any, needs: int) -> Any:
+        """The same on tensors."""
+        grad = g.clone()
+        part = replay(grad, self.chain)
+        own, others = self._apply(self.fn.recorded, part.clone())
+        part.zero_() if own is None else part.copy_(own)
+        return _some(grad, others, needs)
+
+    def _apply(self, run: Any, part: Any) -> tuple[Any, list[Any]]:
+        fn = self.fn
+        if not fn.needs:
+            return None, []
+        got = run(part, fn.needs)
+        return split_own(list(got) if type(fn.next) is tuple else [got], fn, self.own)
+
+    def release(self) -> None:
+        """Lets go of what `fn` saved."""
+        if self.fn.saves:
+            self.fn.release()
+
+
+def _some(grad: Any, others: list[Any], needs: int) -> Any:
+    grads = [grad, *others] if needs & 1 else others
+    return grads if len(grads) > 1 else grads[0]
+
+
+def split_own(items: list[Any], fn: Node, own: int) -> tuple[Any, list[Any]]:
+    """What stands for the written argument (None if nothing does), and the others."""
+    if not fn.needs & own:
+        return None, items
+    at = (fn.needs & own - 1).bit_count()
+    return items[at], items[:at] + items[at + 1 :]
+
+
+def copy_slices(base: Tensor, chain: Any, fn: Node, own: int) -> CopySlices:
+    """The node for `fn` having written into the view `chain` of `base`."""
+    node = new(CopySlices)
+    node.seq, node.extra, node.versions = next(ticks), None, None
+    node.shape, node.dtype = base._array.shape, base._array.dtype
+    node.fn, node.chain, node.own = fn, chain, own
+    node.strides = base._array.strides
+    edges = list(edges_of(fn)) if fn.needs else []
+    others = split_own(edges, fn, own)[1]
+    node.needs = ((1 << len(others)) - 1) << 1
+    if base._grad_fn is not None:
+        node.needs |= 1
+        others.insert(0, base if base._grad_fn is LEAF else base._grad_fn)
+    node.next = others[0] if len(others) == 1 else tuple(others)
+    return node  # type: ignore[no-any-return]
+
+
+def laid_out(g: Any, strides: tuple[int, ...]) -> Any:
+    """A copy of `g` whose memory is ordered as `strides` say."""
+    order = sorted(range(g.ndim), key=lambda d: -abs(strides[d]))
+    back = sorted(range(g.ndim), key=order.__getitem__)
+    return g.transpose(order).copy().transpose(back)

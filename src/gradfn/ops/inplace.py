@@ -1,0 +1,135 @@
+"""Writing into tensors.
+
+Note [In-place ops]
+    An in-place op is its row, whose result is put into the first argument's memory. Who
+    writes must: ask whether it may (`check_inplace`), take a copy of memory that is
+    shared with the engine (`own`), bump the version counter, and hand the history over
+    (`rebase`). If a formula needs the overwritten value, a copy is saved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradfn._dtypes import _CATEGORY, torch_dtype
+from gradfn._state import GRAD, INFERENCE, mode, run
+from gradfn.graph.saved import legacy_type
+from gradfn.graph.view import check_inplace, edge, rebase
+from gradfn.ops.rare import failed, finish
+from gradfn.tensor import Tensor, cell_of, wrap
+
+
+def own(t: Tensor) -> None:
+    """Gives `t` memory of its own if what it has must not be written."""
+    if not t._array.flags.writeable:
+        t._array = t._array.copy()
+
+
+def bump(t: Tensor) -> None:
+    """Notes that the memory of `t` was written."""
+    cell_of(t).count += 1
+
+
+def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
+    """Runs an op and puts its result into `tensors[0]`, which is returned.
+
+    Raises RuntimeError if the result has another shape or a dtype that can't be cast
+    to the tensor's, or if the write would spoil a history.
+    """
+    t = tensors[0]
+    check_inplace(t, *tensors[1:])
+    check_memory(t)
+    own(t)
+    flags = mode()
+    edges = None
+    if op.rules and flags & GRAD:
+        named = dict(zip(op.takes, tensors, strict=True))
+        edges = [None if named[p] is None else edge(named[p]) for p in op.rules]
+        if all(e is None for e in edges):
+            edges = None
+        elif any(f"_{op.takes[0]}" == s for s in op.saved):
+            args = (keep_old(t), *args[1:])
+    put(op, t, args, arrays)
+    bump(t)
+    if edges is not None:
+        node = op.space["record"](t, *edges, *args)
+        rebase(t, node)
+        if flags & ~GRAD:
+            finish(node, flags)
+    return t  # type: ignore[no-any-return]
+
+
+def put(op: Any, t: Tensor, args: Any, arrays: Any) -> None:
+    """Computes into the memory of `t`: directly where the kernel can."""
+    target = t._array
+    kernel, plain = op.kernel, args[len(arrays) :]
+    same = all(a.dtype is target.dtype and a.ndim <= target.ndim for a in arrays)
+    if same and isinstance(kernel, np.ufunc) and len(op.params) == len(op.takes):
+        shape = arrays[0].shape if len(arrays) == 1 else None
+        fits = shape == target.shape or all(
+            a.shape == target.shape or a.ndim == 0 for a in arrays
+        )
+        if fits and kernel.ntypes and _keeps_dtype(kernel, target.dtype):
+            run(lambda: kernel(*arrays, out=target))
+            return
+    try:
+        r = run(op.call_kernel, args, arrays)
+    except Exception as error:
+        r = failed(op, error, *arrays, *plain)
+    store(t, np.asarray(r))
+
+
+def _keeps_dtype(kernel: np.ufunc, dtype: np.dtype[Any]) -> bool:
+    found = kernel.resolve_dtypes((dtype,) * kernel.nin + (None,))
+    return found[-1] == dtype
+
+
+def store(t: Tensor, r: np.ndarray[Any, Any]) -> None:
+    """Copies `r` into the memory of `t`, checking shape and dtype."""
+    target = t._array
+    if r.shape != target.shape:
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+            f"{list(r.shape)}"
+        )
+    check_cast(r.dtype, target.dtype)
+    np.copyto(target, r, casting="unsafe")
+
+
+def check_cast(source: np.dtype[Any], target: np.dtype[Any]) -> None:
+    """RuntimeError where torch refuses to cast a result (float into integer, …)."""
+    if _CATEGORY[source.kind] > _CATEGORY[target.kind]:
+        a, b = (legacy_type(torch_dtype(d).name)[6:-6] for d in (source, target))
+        raise RuntimeError(
+            f"result type {a} can't be cast to the desired output type {b}"
+        )
+
+
+def check_memory(t: Tensor) -> None:
+    """RuntimeError if elements of `t` share memory (an expanded tensor)."""
+    array = t._array
+    if array.base is not None and 0 in array.strides and array.size > 1:
+        overlaps = any(
+            s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)
+        )
+        if overlaps and array.flags.writeable:
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor "
+                "refers to a single memory location. Please clone() the tensor before "
+                "performing the operation."
+            )
+    extra = t._extra
+    if extra is not None and extra.inference and not mode() & INFERENCE:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. "
+            "You can make a clone to get a normal tensor before doing inplace update."
+        )
+
+
+def keep_old(t: Tensor) -> Tensor:
+    """A copy of `t` as it is before the write, with its history."""
+    old = wrap(t._array.copy())
+    old._grad_fn = edge(t)
+    return old

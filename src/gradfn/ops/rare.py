@@ -1,0 +1,174 @@
+"""What an op does in rare cases: unusual modes, errors, packed and overwritten values."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from gradfn import _state
+from gradfn._state import ANOMALY, FORWARD, GRAD, INFERENCE, SAVED_HOOKS
+from gradfn.graph import saved
+from gradfn.graph.node import Node, output_of
+from gradfn.graph.view import edge
+from gradfn.tensor import INTERMEDIATE, Tensor, extra_of, wrap
+
+
+def rare(op: Any, mode: int, out: Any, tensors: Any, args: Any) -> None:
+    """Finishes a result `out` (or a list of them) when the mode is not a plain one."""
+    if mode & FORWARD and op.rules:
+        for t in tensors:
+            if t is not None and (t._grad_fn is not None or _is_intermediate(t)):
+                mark_intermediate(out)
+                break
+    if mode & INFERENCE:
+        for t in out if isinstance(out, list) else [out]:
+            extra_of(t).inference = True
+    if mode & GRAD and op.rules:
+        node = record(op, out, tensors, args)
+        if node is not None:
+            finish(node, mode)
+
+
+def _is_intermediate(t: Tensor) -> bool:
+    return t._extra is not None and t._extra.intermediate
+
+
+def mark_intermediate(out: Any) -> None:
+    """Marks what an op made inside Function.forward from differentiable tensors."""
+    if type(out) is Tensor:
+        if out._array.dtype.kind in "fc":
+            out._extra = INTERMEDIATE
+        return
+    for t in out:
+        mark_intermediate(t)
+
+
+def record(op: Any, out: Any, tensors: Any, args: Any) -> Node | None:
+    """Makes the node for `out` if one of the arguments requires grad."""
+    if op.many:
+        edges = [edge(t) for t in tensors]
+        if all(e is None for e in edges):
+            return None
+        node = op.space["record"](out, edges, *args)
+    else:
+        named = dict(zip(op.takes, tensors, strict=True))
+        edges = [None if named[p] is None else edge(named[p]) for p in op.rules]
+        if all(e is None for e in edges):
+            return None
+        node = op.space["record"](out, *edges, *args)
+    if not op.outputs:
+        out._grad_fn = node
+    return node  # type: ignore[no-any-return]
+
+
+def finish(node: Node, mode: int) -> None:
+    """What saved-tensor hooks and anomaly mode want of a new node."""
+    if mode & SAVED_HOOKS:
+        from gradfn.graph.packing import pack_node
+
+        pack_node(node)
+    if mode & ANOMALY:
+        from gradfn.graph.anomaly import remember
+
+        remember(node)
+
+
+def take(node: Any, slot: str, value: Any) -> Any:
+    """A saved argument: unpacked, or checked against its version."""
+    if type(value) is not Tensor and hasattr(value, "unpack"):
+        return value.unpack(node)
+    saved.check_version(node, slot, value._cell, value._array)
+    return value
+
+
+def take_result(node: Any, slot: str) -> Any:
+    """The array of a saved result: unpacked, or checked against its version."""
+    value = getattr(node, f"_{slot}")
+    if hasattr(value, "unpack"):
+        return value.unpack(node)._array
+    saved.check_version(node, slot, node.cell, value)
+    return value
+
+
+def as_saved(node: Any, array: Any, index: int) -> Tensor:
+    """A saved output as a tensor again, with the node as its history."""
+    if array.dtype.kind not in "fc":
+        return wrap(array)
+    made = getattr(node, "made", None)
+    if made is None:
+        return saved.result_tensor(node, array)
+    t = wrap(array)
+    t._grad_fn = output_of(node, index, len(made), array)
+    return t
+
+
+def some(edges: tuple[Any, ...]) -> tuple[int, Any]:
+    """(needs, next) for the edges of an op with three or more arguments."""
+    needs = sum(1 << i for i, e in enumerate(edges) if e is not None)
+    there = [e for e in edges if e is not None]
+    return needs, there[0] if len(there) == 1 else tuple(there)
+
+
+# -- errors -----------------------------------------------------------------------------
+
+
+def failed(op: Any, error: Exception, *args: Any, **kwargs: Any) -> Any:
+    """The kernel's result after all (its Context was taken), or a better error."""
+    if type(error) is RuntimeError and "cannot enter context" in str(error):
+        return _state.recover(error, lambda: op.kernel(*args, **kwargs))
+    if op.explain is not None:
+        better = op.explain(error, *args, **kwargs)
+        if better is not None:
+            raise better from None
+    raise translated(op, error, args) from None
+
+
+def translated(op: Any, error: Exception, args: Any) -> Exception:
+    """PyTorch's error for one of NumPy's."""
+    text = str(error)
+    if isinstance(error, np.exceptions.AxisError):
+        if error.ndim is not None:
+            return dim_error(error.axis, error.ndim)
+        return IndexError(text)
+    if isinstance(error, ValueError) and "broadcast" in text:
+        shapes = [x.shape for x in args if isinstance(x, np.ndarray)]
+        return broadcast_error(shapes) or RuntimeError(f"{op.name}(): {text}")
+    if isinstance(error, np._core._exceptions._UFuncNoLoopError):
+        kinds = ", ".join(str(x.dtype) for x in args if isinstance(x, np.ndarray))
+        return RuntimeError(f'"{op.name}" not implemented for {kinds}')
+    if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
+        return RuntimeError(f"{op.name}(): {text}")
+    return error
+
+
+def dim_error(dim: int, ndim: int) -> IndexError:
+    """IndexError for a dimension that a tensor has not."""
+    n = max(ndim, 1)
+    return IndexError(
+        f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got "
+        f"{dim})"
+    )
+
+
+def broadcast_error(shapes: Any) -> RuntimeError | None:
+    """RuntimeError that names the first dimension in which shapes disagree."""
+    if len(shapes) < 2:
+        return None
+    a, b = shapes[0], shapes[1]
+    n = max(len(a), len(b))
+    wide_a, wide_b = (1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b
+    for dim in reversed(range(n)):
+        if wide_a[dim] != wide_b[dim] and 1 not in (wide_a[dim], wide_b[dim]):
+            return RuntimeError(
+                f"The size of tensor a ({wide_a[dim]}) must match the size of tensor b "
+                f"({wide_b[dim]}) at non-singleton dimension {dim} (shapes {list(a)} "
+                f"and {list(b)})"
+            )
+    return None
+
+
+def plain_text(message: str) -> str:
+    """One line of a message, without doubled spaces."""
+    return re.sub(r"\s+", " ", message).strip()

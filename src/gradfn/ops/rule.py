@@ -1,0 +1,699 @@
+"""op(): one declaration becomes a function, a method, and both backward passes.
+
+Note [One row an op]
+    A row gives the signature, the kernel (ndarrays and plain arguments to an ndarray)
+    and, for each differentiable argument, a formula for its gradient. The parameters of
+    a formula say what it needs, and the node saves exactly that:
+        g                  the gradient of the output (gs: a list, one for each output)
+        self, other, …     that tensor argument       self_shape   only its shape
+        result, or the name of an output               dim, index…  plain arguments
+        xp                 the namespace of the gradient's world
+    A formula runs on ndarrays when the backward pass is not recorded and on tensors when
+    it is. `xp.name` is then the row's kernel, or the row itself.
+
+Note [Generated code]
+    From a row, straight Python is written and compiled: one function with the row's
+    signature that checks the types, calls the kernel and wraps the result; `record`,
+    which makes the node; and the node's `raw` and `recorded`. It is compiled when the op
+    is first called: until then the function's body is a stub that replaces its own
+    code. Tracebacks and debuggers show the generated lines, through `linecache`.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import namedtuple
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from gradfn import _dtypes, _state
+from gradfn.graph import saved, view
+from gradfn.graph.node import Node, new, output_of, ticks
+from gradfn.ops import admit
+from gradfn.ops.world import RAW, RECORDED
+from gradfn.tensor import LEAF, Cell, Tensor, wrap
+
+TABLE: dict[str, Op] = {}
+
+
+class Op:
+    """A row of the table."""
+
+    def __init__(
+        self,
+        signature: str,
+        kernel: Callable[..., Any],
+        *,
+        rules: dict[str, Callable[..., Any]],
+        takes: str = "",
+        numbers: bool = False,
+        floats: bool = False,
+        many: str = "",
+        outputs: str = "",
+        differentiable: int = 1,
+        view: bool = False,
+        node: str = "",
+        overload: str = "",
+        explain: Callable[..., Exception | None] | None = None,
+    ) -> None:
+        name, _, rest = signature.partition("(")
+        self.name = name
+        self.signature = rest.rpartition(")")[0]
+        self.params = [p for p in _params(self.signature) if p != "*"]
+        self.kernel = kernel
+        self.rules = rules
+        self.takes = [p for p in self.params if p in rules or p in takes.split()]
+        self.numbers = numbers  # Python numbers may stand for tensors; dtypes meet
+        self.floats = floats  # integers become the default dtype
+        self.many = many  # the argument that is a sequence of tensors
+        self.outputs = outputs.split()
+        self.differentiable = differentiable
+        self.view = view
+        self.node = node or "".join(w.capitalize() for w in name.split("_"))
+        self.overload = overload
+        self.explain = explain
+        self.optional = [p for p in self.takes if f"{p}=None" in self.signature]
+        self.function: Any = _stub(self)
+        self.saved: list[str] = []
+        self.result_type: Any = None
+
+    @property
+    def plain(self) -> list[str]:
+        """The arguments that are not tensors."""
+        return [p for p in self.params if p not in self.takes]
+
+    def call_kernel(self, args: Any, arrays: Any) -> Any:
+        """The kernel's result for the row's arguments, `arrays` in the tensors' place."""
+        values = dict(zip(self.params, args, strict=True))
+        values.update(zip(self.takes, arrays, strict=True))
+        names = _params(self.signature)
+        star = names.index("*") if "*" in names else len(names)
+        keywords = {p: values[p] for p in names[star + 1 :]}
+        return self.kernel(*(values[p] for p in names[:star]), **keywords)
+
+    @property
+    def plain_defaults(self) -> list[str]:
+        """The same with their defaults, as they stand in the signature."""
+        return [p for p in _split(self.signature) if p.partition("=")[0] in self.plain]
+
+
+def op(signature: str, kernel: Callable[..., Any], **options: Any) -> Op:
+    """Declares an op; options are Op's, and a formula for each differentiable argument.
+
+    The op becomes a method of Tensor unless `method=False`, and an attribute of gradfn
+    unless `function=False`; `inplace=True` adds the method with a trailing underscore.
+    """
+    known = Op.__init__.__kwdefaults__ or {}
+    method = options.pop("method", True)
+    inplace = options.pop("inplace", False)
+    public = options.pop("function", True)
+    names = {p for p in _params(signature.partition("(")[2].rpartition(")")[0])}
+    rules = {k: options.pop(k) for k in list(options) if k in names and k not in known}
+    row = Op(signature, kernel, rules=rules, **options)
+    row_options[row.name] = (public, inplace)
+    TABLE[row.name] = row
+    setattr(RAW, row.name, kernel)
+    setattr(RECORDED, row.name, row.function)
+    if method:
+        setattr(Tensor, row.name, row.function)
+    if inplace:
+        setattr(Tensor, row.name + "_", _stub(row, row.name + "_"))
+    return row
+
+
+row_options: dict[str, tuple[bool, bool]] = {}
+
+
+def operator(name: str, row_name: str, reflected: bool = False) -> None:
+    """Python's operator `name` (as `__add__`) from a row of two operands."""
+    setattr(Tensor, name, _stub(TABLE[row_name], name, reflected=reflected))
+
+
+def alias(new_name: str, name: str, method: bool = True) -> None:
+    """Another name for a row."""
+    row = TABLE[name]
+    setattr(RAW, new_name, row.kernel)
+    setattr(RECORDED, new_name, row.function)
+    ALIASES[new_name] = name
+    if method:
+        setattr(Tensor, new_name, row.function)
+        if hasattr(Tensor, name + "_"):
+            setattr(Tensor, new_name + "_", getattr(Tensor, name + "_"))
+
+
+ALIASES: dict[str, str] = {}
+
+
+def _params(signature: str) -> list[str]:
+    """The names in a signature; a bare star stays."""
+    return [p.partition("=")[0] for p in _split(signature)]
+
+
+def _split(signature: str) -> list[str]:
+    depth, start, parts = 0, 0, []
+    for i, c in enumerate(signature):
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and not depth:
+            parts.append(signature[start:i])
+            start = i + 1
+    parts.append(signature[start:])
+    return [p.strip() for p in parts if p.strip()]
+
+
+def _names(rule: Callable[..., Any]) -> tuple[str, ...]:
+    code = rule.__code__
+    return code.co_varnames[: code.co_argcount]
+
+
+# -- compiling -------------------------------------------------------------------------
+
+
+def _stub(row: Op, name: str = "", reflected: bool = False) -> FunctionType:
+    """A function that compiles itself when it is first called.
+
+    `name` is the row's own, that with an underscore (in-place), or an operator's.
+    """
+    name = name or row.name
+    space: dict[str, Any] = {"__name__": "gradfn.ops", "__builtins__": __builtins__}
+
+    def ready() -> None:
+        _compile(row)
+        text = Source(row, name, reflected).function()
+        made = _execute(name, text, _namespace(row))[name]
+        space.update(_namespace(row))
+        function.__code__ = made.__code__
+        function.__defaults__ = made.__defaults__
+        function.__kwdefaults__ = made.__kwdefaults__
+
+    space["ready"] = ready
+    code = f"def {name}(*args, **kwargs):\n    ready()\n    return me(*args, **kwargs)\n"
+    made = {**space}
+    exec(_stub_code(name, code), made)  # noqa: S102 - our own text
+    function = FunctionType(made[name].__code__, space, name)
+    function.__qualname__ = name if name == row.name else f"Tensor.{name}"
+    function.__module__ = "gradfn"
+    space["me"] = function
+    return function
+
+
+def _stub_code(name: str, code: str) -> Any:
+    """A stub's code; compiled once, then given each op's name."""
+    if not _STUBS:
+        text = code.replace(f"def {name}(", "def stub(")
+        _STUBS.append(compile(text, "<gradfn stub>", "exec"))
+    outer = _STUBS[0]
+    inner = next(c for c in outer.co_consts if hasattr(c, "co_code"))
+    fresh = inner.replace(co_name=name, co_qualname=name)
+    names = tuple(name if n == "stub" else n for n in outer.co_names)
+    consts = tuple(fresh if c is inner else c for c in outer.co_consts)
+    return outer.replace(co_names=names, co_consts=consts)
+
+
+_STUBS: list[Any] = []
+
+
+def _execute(name: str, source: str, space: dict[str, Any]) -> dict[str, Any]:
+    filename = f"<gradfn op {name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    exec(compile(source, filename, "exec"), space)  # noqa: S102 - our own text
+    return space
+
+
+def _namespace(row: Op) -> dict[str, Any]:
+    """What the generated code of an op refers to."""
+    return {**_COMMON, **row.__dict__.get("space", {})}
+
+
+_COMMON: dict[str, Any] = {
+    "LEAF": LEAF,
+    "Cell": Cell,
+    "Tensor": Tensor,
+    "asarray": np.asarray,
+    "new": new,
+    "ndarray": np.ndarray,
+    "mode": _state.mode,
+    "run": _state.run,
+    "ticks": ticks,
+    "edge": view.edge,
+    "wrap": wrap,
+    "note_version": saved.note_version,
+    "output_of": output_of,
+    "promote_arrays": _dtypes.promote_arrays,
+    "default_dtype": _dtypes.default_dtype,
+    "mark_view": view.mark_view,
+    "admit_pair": admit.admit_pair,
+    "admit_operator": admit.admit_operator,
+    "admit": admit.admit,
+    "admit_many": admit.admit_many,
+    "RAW": RAW,
+    "RECORDED": RECORDED,
+    "__name__": "gradfn.ops",
+}
+
+
+def _compile(row: Op) -> None:
+    """Makes the node classes and `record` of a row (once)."""
+    if "space" in row.__dict__:
+        return
+    from gradfn.ops import inplace, rare
+
+    source = Source(row)
+    space = row.__dict__["space"] = {
+        "OP": row,
+        "kernel": row.kernel,
+        "failed": rare.failed,
+        "rare": rare.rare,
+        "take": rare.take,
+        "take_result": rare.take_result,
+        "as_saved": rare.as_saved,
+        "RELEASED": saved.RELEASED,
+        "some": rare.some,
+        "written": inplace.written,
+        **{f"rule_{k}": v for k, v in row.rules.items()},
+    }
+    if len(row.outputs) > 1:
+        space["result_type"] = _result_type(row)
+    if row.rules:
+        row.saved = source.slots()
+        made = _execute(f"{row.name} backward", source.backward(), {**_COMMON, **space})
+        for i in range(2 if row.overload else 1):
+            cls = node_class(f"{row.node}Backward{i}", row, made)
+            space[f"Node{i}"] = cls
+        made = _execute(f"{row.name} record", source.record(), {**_COMMON, **space})
+        space["record"] = made["record"]
+
+
+def _result_type(row: Op) -> Any:
+    kind = namedtuple(row.name, row.outputs)  # type: ignore[misc]  # noqa: PYI024
+    kind.__module__ = "torch.return_types"
+    kind.__repr__ = _result_repr  # type: ignore[assignment]
+    return kind
+
+
+def _result_repr(self: Any) -> str:
+    lines = ",\n".join(f"{k}={v!r}" for k, v in zip(self._fields, self, strict=True))
+    return f"torch.return_types.{type(self).__name__}(\n{lines})"
+
+
+def node_class(name: str, row: Op, made: dict[str, Any]) -> type[Node]:
+    """The node class of a row."""
+    body = {
+        "__slots__": tuple(row.saved),
+        "__module__": "torch.autograd.graph",
+        "op": row,
+        "arity": 0 if row.many else len(row.rules),
+        "saves": "release" in made,
+        "raw": made["raw"],
+        "recorded": made["recorded"],
+        "takes_none": False,
+    }
+    if "release" in made:
+        body["release"] = made["release"]
+    return type(name, (Node,), body)
+
+
+class Source:
+    """Writes the Python text for a row."""
+
+    def __init__(self, row: Op, name: str = "", reflected: bool = False) -> None:
+        self.row = row
+        self.name = name or row.name
+        self.reflected = reflected
+
+    # -- the function ----------------------------------------------------------------
+
+    def function(self) -> str:
+        """The function that users call."""
+        if self.name == self.row.name + "_":
+            return self.inplace()
+        return self.out_of_place()
+
+    def head(self) -> list[str]:
+        """The signature, the door for unusual arguments, and the arrays."""
+        row = self.row
+        signature = row.signature
+        if self.reflected:
+            signature = ", ".join((*reversed(row.takes), "*", *row.plain_defaults))
+        lines = [f"def {self.name}({signature}):"]
+        if row.many:
+            first = row.many
+            lines.append(f"    {first}, diverted = admit_many(OP, {self.all_args()})")
+            lines += ["    if diverted is not None: return diverted[0]"]
+            lines.append(f"    a0 = [t._array for t in {first}]")
+            return lines
+        if row.takes:
+            lines += self.door()
+        for i, p in enumerate(row.takes):
+            empty = f" if {p} is not None else None" if p in row.optional else ""
+            lines.append(f"    a{i} = {p}._array{empty}")
+        if row.numbers:
+            lines.append(
+                "    if a0.dtype is not a1.dtype: a0, a1 = promote_arrays(a0, a1)"
+            )
+        if row.floats:
+            lines.append("    if a0.dtype.kind in 'biu':")
+            for i in range(2 if row.numbers else 1):
+                lines.append(f"        a{i} = a{i}.astype(default_dtype())")
+        return lines
+
+    def door(self) -> list[str]:
+        row = self.row
+        test = " or ".join(
+            f"({p} is not None and type({p}) is not Tensor)"
+            if p in row.optional
+            else f"type({p}) is not Tensor"
+            for p in row.takes
+        )
+        if row.numbers:
+            a, b = row.takes
+            rest = f", ({self.plain_args()})" if row.plain else ""
+            door = "admit_operator" if self.name.startswith("__") else "admit_pair"
+            return [
+                f"    if {test}:",
+                f"        {a}, {b}, diverted = {door}(OP, {a}, {b}{rest})",
+                "        if diverted is not None: return diverted[0]",
+            ]
+        targets = ", ".join(row.takes)
+        return [
+            f"    if {test}:",
+            f"        ({targets},), diverted = admit(OP, {self.all_args()})",
+            "        if diverted is not None: return diverted[0]",
+        ]
+
+    def plain_args(self) -> str:
+        return "".join(f"{p}, " for p in self.row.plain)
+
+    def all_args(self) -> str:
+        return "(" + "".join(f"{p}, " for p in self.row.params) + ")"
+
+    def kernel_args(self) -> str:
+        row, args, star = self.row, [], False
+        for p in _params(row.signature):
+            if p == "*":
+                star = True
+                continue
+            value = p
+            if p in row.takes:
+                value = f"a{row.takes.index(p)}"
+            elif p == row.many:
+                value = "a0"
+            args.append(f"{p}={value}" if star and p not in row.takes else value)
+        return ", ".join(args)
+
+    def call(self) -> list[str]:
+        args = self.kernel_args()
+        return [
+            f"    try: r = run(kernel, {args})",
+            "    except Exception as error:",
+            f"        r = failed(OP, error, {args})",
+        ]
+
+    def out_of_place(self) -> str:
+        lines = [*self.head(), *self.call()]
+        if self.row.outputs:
+            lines += self.several()
+        else:
+            lines += self.single()
+        return "\n".join(lines) + "\n"
+
+    def single(self) -> list[str]:
+        row = self.row
+        lines = [
+            "    out = new(Tensor)",
+            "    out._array = r if type(r) is ndarray else asarray(r)",
+            "    out._grad_fn = out._cell = out._view = out._extra = None",
+        ]
+        if row.view:
+            args = "".join(f"{p}, " for p in row.params[1:])
+            lines.append(f"    mark_view(out, {row.params[0]}, OP, ({args}))")
+        return [*lines, *self.recording("out"), "    return out"]
+
+    def recording(self, out: str) -> list[str]:
+        row = self.row
+        tensors = row.many or "".join(f"{p}, " for p in row.takes)
+        rare = f"    elif m: rare(OP, m, {out}, ({tensors}), ({self.record_args()}))"
+        if not row.rules:
+            return ["    m = mode()", "    if m > 1" + rare[10:].replace("m:", ":", 1)]
+        if row.many:
+            edges = [f"        e = [edge(t) for t in {row.many}]"]
+            test, given = "any(x is not None for x in e)", "e"
+        else:
+            edges = [self.edge(i, p) for i, p in enumerate(row.rules)]
+            test = " or ".join(f"e{i} is not None" for i in range(len(row.rules)))
+            given = ", ".join(f"e{i}" for i in range(len(row.rules)))
+        record = f"record({out}, {given}, {self.record_args()})"
+        if not row.outputs:
+            record = f"{out}._grad_fn = {record}"
+        lines = ["    m = mode()", "    if m == 1:", *edges]
+        return [*lines, f"        if {test}: {record}", rare]
+
+    def edge(self, i: int, p: str) -> str:
+        empty = f"None if {p} is None else " if p in self.row.optional else ""
+        return (
+            f"        e{i} = {empty}{p}._grad_fn if {p}._view is None else edge({p})"
+        )
+
+    def record_args(self) -> str:
+        return "".join(f"{p}, " for p in self.row.params)
+
+    def several(self) -> list[str]:
+        row = self.row
+        lines = ["    outs = [wrap(x) for x in r]"]
+        if row.view:
+            args = "".join(f"{p}, " for p in row.params[1:])
+            lines.append("    for i, out in enumerate(outs):")
+            lines.append(
+                f"        mark_view(out, {row.params[0]}, OP.parts, (i, {args}), 2)"
+            )
+        lines += self.recording("outs")
+        build = "result_type(*outs)" if len(row.outputs) > 1 else "tuple(outs)"
+        return [*lines, f"    return {build}"]
+
+    def inplace(self) -> str:
+        row = self.row
+        lines = self.head()
+        given = ", ".join(f"{p}" for p in row.takes)
+        lines += [
+            f"    return written(OP, ({given},), ({self.record_args()}), "
+            f"({''.join(f'a{i}, ' for i in range(len(row.takes)))}))"
+        ]
+        return "\n".join(lines) + "\n"
+
+    # -- the node ----------------------------------------------------------------------
+
+    def needed(self, p: str) -> list[str]:
+        """What the formula for argument `p` mentions."""
+        return [n for n in _names(self.row.rules[p]) if n not in ("g", "gs", "xp")]
+
+    def slots(self) -> list[str]:
+        """The slots of the node class."""
+        names: dict[str, None] = {}
+        for p in self.row.rules:
+            for n in self.needed(p):
+                names[f"_{n}"] = None
+                if n == "result" or n in self.row.outputs:
+                    names["cell"] = None
+        if self.row.many:
+            names["count"] = None
+        if self.row.differentiable > 1 or self.row.outputs == ["many"]:
+            names["made"] = None
+        return list(names)
+
+    def record(self) -> str:
+        """`record(out, edges…, arguments…)`: the node for a result."""
+        row = self.row
+        several = bool(row.outputs)
+        edges = "e" if row.many else ", ".join(f"e{i}" for i in range(len(row.rules)))
+        lines = [f"def record(out, {edges}, {self.record_args()}):"]
+        if row.overload:
+            lines.append(f"    node = new(Node1 if {row.overload} else Node0)")
+        else:
+            lines.append("    node = new(Node0)")
+        lines += [
+            "    node.seq = next(ticks)",
+            "    node.extra = node.versions = None",
+        ]
+        if several and "made" in row.saved:
+            lines.append("    node.shape = node.dtype = None")
+        else:
+            lines.append(f"    r = out{'[0]' * several}._array")
+            lines.append("    node.shape = r.shape; node.dtype = r.dtype")
+        lines += self.edges()
+        lines += self.saving()
+        if several:
+            lines += self.outputs()
+        lines.append("    return node")
+        return "\n".join(lines) + "\n"
+
+    def edges(self) -> list[str]:
+        row = self.row
+        if row.many:
+            return [
+                f"    e = [t if x is LEAF else x for x, t in zip(e, {row.many})]",
+                "    needs = 0",
+                "    for i, x in enumerate(e):",
+                "        if x is not None: needs |= 1 << i",
+                "    some_e = [x for x in e if x is not None]",
+                "    node.next = some_e[0] if len(some_e) == 1 else tuple(some_e)",
+                "    node.needs = needs; node.count = len(e)",
+            ]
+        names = list(row.rules)
+        lines = [
+            f"    if e{i} is LEAF: e{i} = {p}" for i, p in enumerate(names)
+        ]
+        if len(names) == 1:
+            return [*lines, "    node.next = e0; node.needs = needs = 1"]
+        if len(names) == 2:
+            return [
+                *lines,
+                "    if e1 is None: node.next = e0; node.needs = needs = 1",
+                "    elif e0 is None: node.next = e1; node.needs = needs = 2",
+                "    else: node.next = (e0, e1); node.needs = needs = 3",
+            ]
+        packed = ", ".join(f"e{i}" for i in range(len(names)))
+        return [*lines, f"    needs, node.next = some(({packed}))",
+                "    node.needs = needs"]
+
+    def saving(self) -> list[str]:
+        row = self.row
+        users: dict[str, int] = {}
+        for bit, p in enumerate(row.rules):
+            for n in self.needed(p):
+                users[n] = users.get(n, 0) | 1 << bit
+        lines = []
+        full = (1 << len(row.rules)) - 1
+        for n, mask in users.items():
+            pre = "    "
+            if n in row.takes and mask != full:
+                lines.append(f"    if needs & {mask}:")
+                pre += "    "
+            lines += [pre + line for line in self.save(n)]
+        return lines
+
+    def save(self, n: str) -> list[str]:
+        row = self.row
+        if n in row.takes:
+            test = f"{n} is not None and " if n in row.optional else ""
+            return [
+                f"node._{n} = {n}",
+                f"if {test}{n}._cell is not None: "
+                f"note_version(node, '{n}', {n}._cell)",
+            ]
+        if n == row.many:
+            return [f"node._{n} = {n}"]
+        if n == "result":
+            return self.save_output(n, "out")
+        if n in row.outputs:
+            return self.save_output(n, f"out[{row.outputs.index(n)}]")
+        if n.endswith("_shape") and n[:-6] == row.many:
+            return [f"node._{n} = [t._array.shape for t in {row.many}]"]
+        if n.endswith("_shape") and n[:-6] in row.takes:
+            return [f"node._{n} = {n[:-6]}._array.shape"]
+        if n.endswith("_dtype") and n[:-6] in row.takes:
+            return [f"node._{n} = {n[:-6]}._array.dtype"]
+        if n in row.params:
+            return [f"node._{n} = {n}"]
+        raise TypeError(f"{row.name}: a formula asks for {n!r}, which nobody knows")
+
+    def save_output(self, n: str, out: str) -> list[str]:
+        return [
+            f"node._{n} = {out}._array",
+            f"if {out}._cell is None: {out}._cell = Cell()",
+            f"node.cell = {out}._cell",
+            f"note_version(node, '{n}', node.cell)",
+        ]
+
+    def outputs(self) -> list[str]:
+        row = self.row
+        if "made" not in row.saved:
+            return ["    out[0]._grad_fn = node"]
+        n = "len(out)" if row.outputs == ["many"] else str(row.differentiable)
+        return [
+            f"    n = {n}",
+            "    node.made = [(t._array.shape, t._array.dtype) for t in out[:n]]",
+            "    for i in range(n):",
+            "        out[i]._grad_fn = output_of(node, i, n, out[i]._array)",
+        ]
+
+    def backward(self) -> str:
+        """`raw`, `recorded` and `release` of the node class."""
+        lines = [*self.walk("raw", raw=True), *self.walk("recorded", raw=False)]
+        held = [
+            s
+            for s in self.slots()
+            if s[1:] in self.row.takes or s[1:] in ("result", self.row.many)
+            or s[1:] in self.row.outputs
+        ]
+        if held:
+            lines.append("def release(node):")
+            names = [f"node.{s}" for s in held]
+            if "cell" in self.slots():
+                names.append("node.cell")
+            lines.append(f"    {' = '.join(names)} = RELEASED")
+        return f"{chr(10).join(lines)}\n"
+
+    def walk(self, name: str, raw: bool) -> list[str]:
+        row = self.row
+        lines = [f"def {name}(node, g, needs):"]
+        if "made" in self.slots():
+            lines.append("    gs = g.grads")
+        if row.many:
+            lines += ["    " + x for x in self.formula(row.many, raw, "r")]
+            return [
+                *lines,
+                "    r = [x for i, x in enumerate(r) if needs >> i & 1]",
+                "    return r if len(r) > 1 else r[0]",
+            ]
+        names = list(row.rules)
+        if len(names) == 1:
+            return lines + ["    " + x for x in self.formula(names[0], raw, "")]
+        for i, p in enumerate(names):
+            lines.append(f"    if needs & {1 << i}:")
+            lines += ["        " + x for x in self.formula(p, raw, f"r{i}")]
+        if len(names) == 2:
+            return [
+                *lines,
+                "    if needs == 3: return r0, r1",
+                "    return r0 if needs == 1 else r1",
+            ]
+        lines.append("    r = []")
+        for i in range(len(names)):
+            lines.append(f"    if needs & {1 << i}: r.append(r{i})")
+        return [*lines, "    return r if len(r) > 1 else r[0]"]
+
+    def formula(self, p: str, raw: bool, to: str) -> list[str]:
+        """The lines that unpack what the formula needs and call it."""
+        lines: list[str] = []
+        args = []
+        for n in _names(self.row.rules[p]):
+            if n in ("g", "gs"):
+                args.append(n)
+            elif n == "xp":
+                args.append("RAW" if raw else "RECORDED")
+            elif n in self.row.takes:
+                lines += self.unpack(n)
+                have = f"None if {n} is None else " if n in self.row.optional else ""
+                args.append(f"({have}{n}._array)" if raw else n)
+            elif n == self.row.many:
+                args.append(
+                    f"[t._array for t in node._{n}]" if raw else f"node._{n}"
+                )
+            elif n == "result" or n in self.row.outputs:
+                lines.append(f"{n} = node._{n}")
+                lines.append(f"if node.cell.count: {n} = take_result(node, '{n}')")
+                at = 0 if n == "result" else self.row.outputs.index(n)
+                args.append(n if raw else f"as_saved(node, {n}, {at})")
+            else:
+                args.append(f"node._{n}")
+        call = f"rule_{p}({', '.join(args)})"
+        return [*lines, f"{to} = {call}" if to else f"return {call}"]
+
+    def unpack(self, n: str) -> list[str]:
+        test = f"{n} is not None and " if n in self.row.optional else ""
+        return [
+            f"{n} = node._{n}",
+            f"if {test}{n}._cell is not None: {n} = take(node, '{n}', {n})",
+        ]
