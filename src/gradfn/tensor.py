@@ -113,10 +113,6 @@ class Leaf:
 LEAF: Final = Leaf()
 
 
-class TensorMeta(type):
-    """Makes `isinstance(x, FloatTensor)`-like classes possible; else plain."""
-
-
 class Tensor:
     """A multi-dimensional array that records what is done to it.
 
@@ -203,7 +199,6 @@ class Tensor:
     is_xpu = is_nested = is_vulkan = is_ipu = is_xla = is_sparse_csr = False
     is_cpu = True
     name = None
-    names = property(lambda self: (None,) * self._array.ndim)
 
     @property
     def is_shared(self) -> Callable[[], bool]:

@@ -1,0 +1,1 @@
+"""How gradients flow; knows no op."""

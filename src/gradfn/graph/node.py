@@ -13,17 +13,19 @@ Note [No cycles]
     A tensor refers to its node, a node to earlier nodes, to leaves, and to the tensors
     it saved; an output that is saved goes in as its bare array and version counter
     (Note [Saved tensors] in saved.py). So no reference cycle is ever made, and a graph
-    dies when its last result does. `__del__`-free, and flat: see `Node.__del__` below
-    for chains that are a million nodes deep.
+    dies when its last result does. CPython unravels chains of a million nodes without
+    deep recursion.
 """
 
 from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Callable
 from itertools import count
 from typing import Any, ClassVar
 
+from gradfn.graph.hooks import RemovableHandle, add_hook
 from gradfn.tensor import LEAF, Tensor, extra_of
 
 ticks = count(-1, -1)  # later nodes have smaller numbers: a heap pops them first
@@ -115,6 +117,17 @@ class Node:
         if extra.metadata is None:
             extra.metadata = {}
         return extra.metadata
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(grad_inputs, grad_outputs)` after the node has run.
+
+        A tuple that it returns takes the place of grad_inputs.
+        """
+        return add_hook(node_extra(self), "post_hooks", hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(grad_outputs)` before the node runs; it may return others."""
+        return add_hook(node_extra(self), "pre_hooks", hook)
 
     def _sequence_nr(self) -> int:
         return -1 - self.seq

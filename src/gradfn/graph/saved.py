@@ -33,7 +33,7 @@ class Released:
         )
 
     def __iter__(self) -> Any:
-        return self.read
+        return self.items
 
 
 RELEASED: Final[Any] = Released()

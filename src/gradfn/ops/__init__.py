@@ -1,0 +1,8 @@
+"""The ops: importing this package fills the table."""
+
+from gradfn.ops import (  # noqa: F401
+    convert,
+    create,
+    elementwise,
+    override,
+)

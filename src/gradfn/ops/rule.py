@@ -33,7 +33,7 @@ from gradfn import _dtypes, _state
 from gradfn.graph import saved, view
 from gradfn.graph.node import Node, new, output_of, ticks
 from gradfn.ops import admit
-from gradfn.ops.world import RAW, RECORDED
+from gradfn.ops.world import PUBLIC, RAW, RECORDED
 from gradfn.tensor import LEAF, Cell, Tensor, wrap
 
 TABLE: dict[str, Op] = {}
@@ -113,8 +113,9 @@ def op(signature: str, kernel: Callable[..., Any], **options: Any) -> Op:
     names = {p for p in _params(signature.partition("(")[2].rpartition(")")[0])}
     rules = {k: options.pop(k) for k in list(options) if k in names and k not in known}
     row = Op(signature, kernel, rules=rules, **options)
-    row_options[row.name] = (public, inplace)
     TABLE[row.name] = row
+    if public:
+        PUBLIC[row.name] = row.function
     setattr(RAW, row.name, kernel)
     setattr(RECORDED, row.name, row.function)
     if method:
@@ -122,9 +123,6 @@ def op(signature: str, kernel: Callable[..., Any], **options: Any) -> Op:
     if inplace:
         setattr(Tensor, row.name + "_", _stub(row, row.name + "_"))
     return row
-
-
-row_options: dict[str, tuple[bool, bool]] = {}
 
 
 def operator(name: str, row_name: str, reflected: bool = False) -> None:
@@ -137,14 +135,12 @@ def alias(new_name: str, name: str, method: bool = True) -> None:
     row = TABLE[name]
     setattr(RAW, new_name, row.kernel)
     setattr(RECORDED, new_name, row.function)
-    ALIASES[new_name] = name
+    if name in PUBLIC:
+        PUBLIC[new_name] = row.function
     if method:
         setattr(Tensor, new_name, row.function)
         if hasattr(Tensor, name + "_"):
             setattr(Tensor, new_name + "_", getattr(Tensor, name + "_"))
-
-
-ALIASES: dict[str, str] = {}
 
 
 def _params(signature: str) -> list[str]:

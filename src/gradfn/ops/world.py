@@ -1,12 +1,16 @@
-"""The two worlds in which a formula runs; `xp` is one of them.
+"""The two worlds in which a formula runs, and the names that gradfn shows its users.
 
-`xp.name` is the row called `name`: on RAW its kernel, from ndarrays to ndarrays; on
-RECORDED the op itself, from tensors to tensors. Rows put themselves here.
+`xp` in a formula is one of the worlds: `xp.name` is the row called `name`; on RAW its
+kernel, from ndarrays to ndarrays; on RECORDED the op itself, from tensors to tensors.
+Rows put themselves here.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class World:
@@ -23,3 +27,11 @@ class World:
 
 
 RAW, RECORDED = World("raw"), World("recorded")
+
+PUBLIC: Final[dict[str, Any]] = {}  # what `gradfn.<name>` is, for each op
+
+
+def public(function: F) -> F:
+    """Makes a function an attribute of gradfn under its own name."""
+    PUBLIC[function.__name__] = function
+    return function
