@@ -5,4 +5,6 @@ from gradfn.ops import (  # noqa: F401
     create,
     elementwise,
     override,
+    reduce,
+    shape,
 )

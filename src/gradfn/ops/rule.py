@@ -79,6 +79,7 @@ class Op:
         self.function: Any = _stub(self)
         self.saved: list[str] = []
         self.result_type: Any = None
+        self.parts = Part(self)
 
     @property
     def plain(self) -> list[str]:
@@ -98,6 +99,21 @@ class Op:
     def plain_defaults(self) -> list[str]:
         """The same with their defaults, as they stand in the signature."""
         return [p for p in _split(self.signature) if p.partition("=")[0] in self.plain]
+
+
+class Part:
+    """One of the views that an op with several makes: what a View's chain needs."""
+
+    def __init__(self, row: Op) -> None:
+        self.row = row
+
+    def function(self, t: Any, i: int, *args: Any) -> Any:
+        """View number `i` of a tensor."""
+        return self.row.function(t, *args)[i]
+
+    def kernel(self, array: Any, i: int, *args: Any) -> Any:
+        """View number `i` of an array."""
+        return self.row.kernel(array, *args)[i]
 
 
 def op(signature: str, kernel: Callable[..., Any], **options: Any) -> Op:

@@ -1,0 +1,84 @@
+"""Every sample gives PyTorch's values, dtypes, shapes, names and gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradfn
+import numpy as np
+import pytest
+import torch
+from samples import inputs, names_in, samples
+
+
+def flat(value: Any) -> list[Any]:
+    """The results one by one."""
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in flat(v)]
+    return [value]
+
+
+def run(library: Any, expression: str) -> tuple[list[Any], list[Any]]:
+    """The results, and the inputs that may have a gradient."""
+    values = {k: library.tensor(inputs()[k]) for k in names_in(expression)}
+    leaves = [
+        t.requires_grad_()
+        for t in values.values()
+        if t.is_floating_point() or t.is_complex()
+    ]
+    return flat(eval(expression, {"torch": library, **values})), leaves
+
+
+def gradients(library: Any, outs: list[Any], leaves: list[Any]) -> list[Any]:
+    """First derivatives of the outputs, and second ones."""
+    first = [t for t in outs if isinstance(t, library.Tensor) and t.requires_grad]
+    if not first or not leaves:
+        return []
+    seeds = [library.cos(library.ones_like(t)) for t in first]
+    once = library.autograd.grad(
+        first, leaves, seeds, create_graph=True, allow_unused=True
+    )
+    again = [g for g in once if g is not None and g.requires_grad]
+    if not again:
+        return list(once)
+    seeds = [library.cos(library.ones_like(t)) for t in again]
+    twice = library.autograd.grad(again, leaves, seeds, allow_unused=True)
+    return [*once, *twice]
+
+
+def same(mine: Any, theirs: Any, what: str) -> None:
+    """Values, dtype and shape agree; a missing gradient equals zeros."""
+    if mine is None or theirs is None:
+        have = mine if theirs is None else theirs
+        assert have is None or not np.any(have.detach().numpy()), what
+        return
+    if not isinstance(theirs, torch.Tensor):
+        assert mine == theirs or str(mine) == str(theirs), what
+        return
+    assert tuple(mine.shape) == tuple(theirs.shape), what
+    assert str(mine.dtype) == str(theirs.dtype), what
+    exact = theirs.dtype in (torch.float32, torch.complex64, torch.float16)
+    rtol = 1e-4 if exact else 1e-8
+    np.testing.assert_allclose(
+        mine.detach().resolve_conj().numpy(),
+        theirs.detach().resolve_conj().numpy(),
+        rtol=rtol,
+        atol=rtol / 10,
+        err_msg=what,
+    )
+
+
+@pytest.mark.parametrize("expression", [s for s in samples() if "rand" not in s])
+def test_as_pytorch(expression: str) -> None:
+    mine, my_leaves = run(gradfn, expression)
+    theirs, their_leaves = run(torch, expression)
+    assert len(mine) == len(theirs)
+    for place, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+        same(a, b, f"result {place}")
+        if isinstance(b, torch.Tensor):
+            assert a.requires_grad == b.requires_grad
+    ours = gradients(gradfn, mine, my_leaves)
+    for place, (a, b) in enumerate(
+        zip(ours, gradients(torch, theirs, their_leaves), strict=False)
+    ):
+        same(a, b, f"gradient {place}")
