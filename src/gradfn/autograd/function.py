@@ -40,8 +40,19 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: Any, attrs: Any) -> None:
         super().__init__(name, bases, attrs)
-        body = {"_forward_cls": cls, "__module__": "torch.autograd.function"}
+        body = {
+            "_forward_cls": cls,
+            "_backward_name": _backward_name(cls),
+            "__module__": "torch.autograd.function",
+        }
         cls._backward_cls = type(f"{name}Backward", (FunctionNode,), body)
+
+
+def _backward_name(cls: type) -> str:
+    """The attribute that is called in the backward pass: vjp is another name of it."""
+    written = [c for c in cls.__mro__ if c.__module__ != __name__]
+    names = [n for n in ("backward", "vjp") if any(n in vars(c) for c in written)]
+    return "_ambiguous" if len(names) > 1 else (*names, "backward")[0]
 
 
 class Function(metaclass=FunctionMeta):
@@ -120,17 +131,12 @@ class Function(metaclass=FunctionMeta):
             "staticmethod or set generate_vmap_rule=True."
         )
 
-    @classmethod
-    def _backward_of(cls) -> Callable[..., Any]:
-        """The user's backward, or vjp, which is another name of it."""
-        if cls.vjp is Function.vjp:
-            return cls.backward
-        if cls.backward is not Function.backward:
-            raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not "
-                f"allowed ({cls.__name__}). You should only implement one of them."
-            )
-        return cls.vjp
+    @staticmethod
+    def _ambiguous(ctx: Any, *grad_outputs: Any) -> Any:
+        raise RuntimeError(
+            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed "
+            f"({ctx._forward_cls.__name__}). You should only implement one of them."
+        )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:

@@ -88,6 +88,7 @@ class FunctionNode(FunctionCtx, Node):
     """The node of a custom Function, which is its ctx."""
 
     _forward_cls: type[Function]
+    _backward_name = "backward"
     takes_none = True
     saves = True
     _places: Any = ()
@@ -95,6 +96,7 @@ class FunctionNode(FunctionCtx, Node):
     _asked: int | None = None
     _outputs: Any = None  # (shape, dtype) or None for each output, if several
     _differentiable_out = (0,)
+    _sources: Any = ()  # the input tensors, if some were written
 
     # -- for the user ------------------------------------------------------------------
 
@@ -107,8 +109,6 @@ class FunctionNode(FunctionCtx, Node):
         for t in kept:
             if type(t) is not Tensor or t._cell is not None:
                 return self._unpacked(kept)
-        if self._asked is None and self._for_forward and not kept:
-            return self._for_forward
         return kept  # type: ignore[no-any-return]
 
     @property
@@ -144,31 +144,27 @@ class FunctionNode(FunctionCtx, Node):
     def raw(self, g: Any, needs: int) -> Any:
         """Calls the user's backward on tensors around the arrays."""
         if self._outputs is None:
-            given = self._given(None if g is None else hand_out(g), 0)
-            grads = self._call((given,), needs)
+            grads = self._call((self._zeros(0) if g is None else hand_out(g),), needs)
         else:
-            parts = [None if x is None else hand_out(x) for x in _parts(g, self)]
-            grads = self._call([self._given(x, i) for i, x in enumerate(parts)], needs)
-        if len(grads) == 1:
-            x = grads[0]
-            return None if x is None else x._array
-        return [None if x is None else x._array for x in grads]
+            parts = [None if x is None else hand_out(x, 4) for x in _parts(g, self)]
+            grads = self._call(self._filled(parts), needs)
+        if type(grads) is Tensor:
+            return grads._array
+        if type(grads) is list:
+            return [None if x is None else x._array for x in grads]
+        return None if grads is None else grads._array
 
     def recorded(self, g: Any, needs: int) -> Any:
         """Calls the user's backward, and records what it does."""
-        if self._outputs is None:
-            given = [self._given(None if g is None else alias(g), 0)]
-        else:
-            parts = [None if x is None else alias(x) for x in _parts(g, self)]
-            given = [self._given(x, i) for i, x in enumerate(parts)]
+        parts = (g,) if self._outputs is None else _parts(g, self)
+        given = self._filled([None if x is None else alias(x) for x in parts])
         with _Intermediates(self):
-            grads = self._call(given, needs)
-        return grads[0] if len(grads) == 1 else grads
+            return self._call(given, needs)
 
     def __call__(self, *grads: Any) -> Any:
         """The user's backward, applied to gradients by hand."""
         got = self._call(grads, self.needs)
-        return got[0] if len(got) == 1 else tuple(got)
+        return tuple(got) if type(got) is list else got
 
     def release(self) -> None:
         """Lets go of the saved tensors."""
@@ -181,28 +177,38 @@ class FunctionNode(FunctionCtx, Node):
 
     # -- inside ------------------------------------------------------------------------
 
-    def _given(self, grad: Tensor | None, output: int) -> Tensor | None:
-        if grad is not None or not self._materialize:
-            return grad
+    def _zeros(self, output: int) -> Tensor | None:
+        """What backward gets for an output that no gradient has reached."""
+        if not self._materialize:
+            return None
         if self._outputs is None:
             return wrap(np.zeros(self.shape, self.dtype))
         made = self._outputs[output]
         return None if made is None else wrap(np.zeros(*made))
 
-    def _call(self, given: Any, needs: int) -> list[Tensor | None]:
-        """The gradients that backward returned, for the tensors in `needs`."""
-        self._asked = needs
-        try:
-            got = self._forward_cls._backward_of()(self, *given)
-        finally:
-            self._asked = None
+    def _filled(self, parts: list[Any]) -> list[Any]:
+        """The gradients of the outputs, with zeros where they are wanted."""
+        return [self._zeros(i) if x is None else x for i, x in enumerate(parts)]
+
+    def _call(self, given: Any, needs: int) -> Any:
+        """What backward returned for the tensors in `needs`: bare if it is one."""
+        backward = getattr(self._forward_cls, self._backward_name)
+        if needs == self.needs:
+            got = backward(self, *given)
+        else:
+            self._asked = needs
+            try:
+                got = backward(self, *given)
+            finally:
+                self._asked = None
         if type(got) is not tuple:
             got = (got,)
         if len(got) != self._arguments:
             got = self._counted(got)
         places = self._places
-        if len(places) == 1:
-            return [self._checked(got, places[0], 0)]
+        if not needs & (needs - 1):
+            bit = needs.bit_length() - 1
+            return self._checked(got, places[bit], bit)
         return [
             self._checked(got, place, bit)
             for bit, place in enumerate(places)
@@ -230,12 +236,12 @@ class FunctionNode(FunctionCtx, Node):
                 f"{self._forward_cls.__name__}.backward must return tensors, look at "
                 f"gradient {_spell(place)}"
             )
-        at = self._target(bit)
-        if x._array.shape != at.shape and summed_dims(x._array.shape, at.shape) is None:
+        shape = self._target(bit).shape
+        if x._array.shape != shape and summed_dims(x._array.shape, shape) is None:
             raise RuntimeError(
                 f"Function {self.name()} returned an invalid gradient at index "
                 f"{_spell(place)} - got {list(x.shape)} but expected shape compatible "
-                f"with {list(at.shape)}"
+                f"with {list(shape)}"
             )
         return x
 
@@ -377,7 +383,12 @@ def guard(node: FunctionNode, value: Any) -> Any:
         return value if same else type(value)(new_items)
     if isinstance(value, Tensor):
         extra = value._extra
-        if extra is not None and extra.intermediate and value._grad_fn is None:
+        if (
+            extra is not None
+            and extra.intermediate
+            and value._grad_fn is None
+            and value._array.dtype.kind in "fc"
+        ):
             out = wrap(value._array)
             out._cell = value._cell
             name = node._forward_cls.__name__

@@ -29,7 +29,7 @@ import numpy as np
 
 from gradfn._state import GRAD, MODE, mode, recover, run, switch
 from gradfn.graph.hooks import call_tensor_hooks
-from gradfn.graph.node import Node, Output, Parts
+from gradfn.graph.node import Node, Parts
 from gradfn.tensor import LEAF, Tensor, extra_of, ndarray, wrap
 
 leaf_lock = threading.RLock()
@@ -58,19 +58,85 @@ def _held_by_caller_and_its() -> int:
 IN_ONE, IN_TWO = _held_by_caller(), _held_by_caller_and_its()
 
 
-def hand_out(array: Any, holders: int = IN_ONE + 1) -> Tensor:
-    """A tensor around a gradient, safe to give to a user (Note [Who may write …])."""
+def hand_out(array: Any, callers: int = 2) -> Tensor:
+    """A tensor around a gradient, safe to give to a user (Note [Who may write …]).
+
+    `callers`: how many functions on the stack hold the array, this one not counted.
+    """
     if type(array) is not ndarray:
         return wrap(np.asarray(array))
     base = array.base
     if base is None:
-        if references(array) <= holders:
+        if references(array) <= IN_ONE + callers:
             return wrap(array)
     elif 0 in array.strides and array.size > 1:
         return wrap(array.copy())
     shared = array.view()
     shared.flags.writeable = False
     return wrap(shared)
+
+
+# -- leaves --------------------------------------------------------------------------
+
+
+def own_tensor(grad: Any) -> Tensor:
+    """A tensor for a user to keep: around the array if nobody else holds it."""
+    array = np.asarray(grad)
+    del grad
+    if array.base is None and references(array) <= IN_ONE + 2 and array.flags.writeable:
+        return wrap(array)
+    return wrap(array.copy())
+
+
+def accumulate_array(leaf: Tensor, grad: Any) -> None:
+    """Adds an array to .grad, in place if there is one; runs post-accumulate hooks."""
+    extra = leaf._extra
+    if extra is None:
+        extra = extra_of(leaf)
+    with leaf_lock:
+        have = extra.grad
+        if have is None:
+            sole = grad.base is None and references(grad) <= IN_TWO
+            extra.grad = wrap(grad if sole and grad.flags.writeable else grad.copy())
+        elif have._grad_fn is None and have._array.flags.writeable:
+            np.add(have._array, grad, out=have._array)
+            if have._cell is not None:
+                have._cell.count += 1
+        else:
+            extra.grad = wrap(have._array + grad)
+    if extra.post_hooks:
+        call_post_hooks(leaf)
+
+
+def accumulate_tensor(leaf: Tensor, grad: Tensor) -> None:
+    """The same for a tensor, recorded."""
+    extra = extra_of(leaf)
+    with leaf_lock:
+        have = extra.grad
+        extra.grad = grad.clone() if have is None else have + grad
+    call_post_hooks(leaf)
+
+
+def retain(t: Tensor, grad: Tensor) -> None:
+    """Puts a copy of the gradient into .grad of a tensor with retain_grad."""
+    extra = extra_of(t)
+    have = extra.grad
+    fresh = grad.clone() if mode() & GRAD else wrap(grad._array.copy())
+    extra.grad = fresh if have is None else have + fresh
+
+
+def call_post_hooks(leaf: Tensor) -> None:
+    """Calls the post-accumulate-grad hooks of a leaf."""
+    hooks = leaf._extra.post_hooks if leaf._extra is not None else None
+    for hook in list(hooks.values()) if hooks else ():
+        if hook(leaf) is not None:
+            raise RuntimeError(
+                "Tensor post accumulate grad hooks should return None; change .grad in "
+                "the hook instead of returning something"
+            )
+
+
+# -- the walk ------------------------------------------------------------------------
 
 
 class Run:
@@ -101,6 +167,8 @@ class Run:
 
     # -- what differs when the pass is recorded --------------------------------------
 
+    accumulate = staticmethod(accumulate_array)
+
     def seed(self, grad: Tensor) -> Any:
         """A root's gradient in the form that travels."""
         return grad._array
@@ -112,10 +180,6 @@ class Run:
         except RuntimeError as error:
             return recover(error, node.raw, g, needs)
 
-    def by_user(self, node: Any, g: Any, needs: int) -> Any:
-        """The same for a node that runs a user's code, which wants its own context."""
-        return node.raw(g, needs)
-
     def fit(self, target: Any, grad: Any) -> Any:
         """`grad` reduced and cast to the target's shape and dtype."""
         return fit_array(grad, target.shape, target.dtype)
@@ -126,17 +190,13 @@ class Run:
             return np.add(have, grad, out=have)
         return have + grad
 
-    def as_tensor(self, grad: Any) -> Tensor:
+    def as_tensor(self, grad: Any, callers: int = 2) -> Tensor:
         """A gradient as a hook sees it."""
-        return hand_out(grad)
+        return hand_out(grad, callers)
 
     def from_tensor(self, grad: Tensor) -> Any:
         """A hook's answer in the form that travels."""
         return grad._array
-
-    def accumulate(self, leaf: Tensor, grad: Any) -> None:
-        """Adds to the leaf's .grad."""
-        accumulate_array(leaf, grad)
 
     def captured(self, grad: Any) -> Any:
         """A gradient as `autograd.grad` returns it."""
@@ -148,29 +208,32 @@ class Run:
 
     def go(self, roots: Sequence[Any], grads: Sequence[Tensor]) -> None:
         """Sends the roots' gradients back through the graph."""
-        if self.captures is not None:
-            self.make_plan(roots)
-        else:
+        if self.captures is None and len(roots) == 1 and isinstance(roots[0], Node):
+            self.walk(roots[0], self.seed(grads[0]))
+            return
+        if self.captures is None:
             self.count(roots)
+        else:
+            self.make_plan(roots)
         for root, grad in zip(roots, grads, strict=True):
             if root in self.waiting or root in self.leaves_waiting:
                 self.send(root, self.seed(grad))
         del grad, grads  # type: ignore[possibly-undefined]
         self.serve_leaves()
-        self.walk()
+        self.walk(None, None, counted=True)
 
-    def count(self, roots: Sequence[Any]) -> None:
-        """Counts the edges to each node and leaf that can be reached."""
+    def count(self, targets: Sequence[Any]) -> None:
+        """Counts the edges to each node and leaf that can be reached, from `targets` on."""
         waiting, leaves = self.waiting, self.leaves_waiting
         stack = []
-        for root in roots:
-            if isinstance(root, Tensor):
-                leaves[root] = leaves.get(root, 0) + 1
-            elif root in waiting:
-                waiting[root] += 1
+        for target in targets:
+            if isinstance(target, Tensor):
+                leaves[target] = leaves.get(target, 0) + 1
+            elif target in waiting:
+                waiting[target] += 1
             else:
-                waiting[root] = 1
-                stack.append(root)
+                waiting[target] = 1
+                stack.append(target)
         while stack:
             edges = stack.pop().next
             for target in edges if type(edges) is tuple else (edges,):
@@ -203,13 +266,17 @@ class Run:
                 leaves[target] += 1
         self.waiting, self.leaves_waiting = waiting, leaves
 
-    def walk(self) -> None:
-        """Runs nodes until none is ready. Note [The straight path] is at its end."""
+    def walk(self, node: Any, g: Any, counted: bool = False) -> None:
+        """Runs `node` with gradient `g`, and all that becomes ready then.
+
+        Note [The straight path]: as long as each node has one edge, nothing else can
+        lead to the next one, so it is run at once, without counting. That is most of a
+        small graph. Counting starts where the path forks; after that, a link of a chain
+        is still run at once if nothing waits.
+        """
         heap, pending, waiting, plan = self.heap, self.pending, self.waiting, self.plan
         release, apply = not self.keep, self.apply
         raw = type(self) is Run
-        node: Any = None
-        g: Any = None
         while True:
             if node is None:
                 if not heap:
@@ -226,8 +293,10 @@ class Run:
                     node = None
                     continue
                 needs, edges = plan[node]
-            if g is None or node.takes_none:
-                grads = self.unusual(node, g, needs)
+            if node.takes_none:
+                grads = node.raw(g, needs) if raw else node.recorded(g, needs)
+            elif g is None:
+                grads = (None,) * needs.bit_count() if needs & (needs - 1) else None
             elif raw:
                 try:
                     grads = run(node.raw, g, needs)
@@ -236,23 +305,31 @@ class Run:
             else:
                 grads = apply(node, g, needs)
             if node.extra is not None:
-                grads = self.after(node, grads, g)
+                grads = self.after(node, grads, g, needs)
             if release and node.saves:
                 node.release()
             node = g = None
             if type(edges) is tuple:
+                if not counted:
+                    self.count(edges)
+                    counted = True
                 for target, grad in zip(edges, grads, strict=True):
                     self.send(target, grad)
                 grad = None
-            elif not heap and waiting.get(edges) == 1 and edges not in pending:
-                # Note [The straight path]: a link of a chain, to be run at once. It
-                # goes through neither the heap nor `pending`.
-                node, g = edges, grads
-                if g is not None and (
-                    g.shape != node.shape or g.dtype is not node.dtype
+            elif not counted or (
+                not heap and waiting.get(edges) == 1 and edges not in pending
+            ):
+                at = edges._array if isinstance(edges, Tensor) else edges
+                if grads is not None and (
+                    grads.shape != at.shape or grads.dtype is not at.dtype
                 ):
-                    g = self.fit(node, g)
-                continue
+                    grads = self.fit(at, grads)
+                if at is edges:
+                    node, g = edges, grads
+                    grads = None  # `g` is the one reference: see hand_out
+                    continue
+                pending[edges] = grads
+                self.leaves.append(edges)
             else:
                 self.send(edges, grads)
             if self.leaves:
@@ -281,12 +358,6 @@ class Run:
         else:
             heappush(self.heap, (target.seq, target))
 
-    def unusual(self, node: Any, g: Any, needs: int) -> Any:
-        """A node of the user's; or one that no gradient has reached."""
-        if node.takes_none:
-            return self.by_user(node, g, needs)
-        return None if needs & (needs - 1) == 0 else (None,) * needs.bit_count()
-
     def serve_leaves(self) -> None:
         """Hands the gradients that have arrived at leaves over."""
         for leaf in self.leaves:
@@ -302,38 +373,53 @@ class Run:
                 self.accumulate(leaf, grad)
         self.leaves.clear()
 
+    # -- hooks -----------------------------------------------------------------------
+
     def before(self, node: Any, g: Any) -> Any:
         """Hooks on the tensor that the node made, then the node's own pre-hooks."""
         extra = node.extra
-        if g is None or type(g) is Parts:
-            return g
-        if extra.tensor_hooks or extra.retaining or extra.pre_hooks:
-            t = self.as_tensor(g)
+        if g is not None and (extra.tensor_hooks or extra.retaining):
+            t = self.as_tensor(g, 3)
             if extra.tensor_hooks:
                 t = call_tensor_hooks(extra.tensor_hooks, t)
             kept = extra.retaining and extra.retaining()
             if kept is not None:
                 retain(kept, t)
-            if extra.pre_hooks:
-                t = call_pre_hooks(extra.pre_hooks, t)
             g = self.from_tensor(t)
+        for hook in list(extra.pre_hooks.values()) if extra.pre_hooks else ():
+            got = hook(self.outside(g))
+            if got is not None:
+                g = self.inside(got, g)
         return g
 
-    def after(self, node: Any, grads: Any, g: Any) -> Any:
+    def after(self, node: Any, grads: Any, g: Any, needs: int) -> Any:
         """The node's own hooks, which see its gradients and may replace them."""
         hooks = node.extra.post_hooks
         if not hooks:
             return grads
-        single = type(node.next) is not tuple
-        given = (grads,) if single else tuple(grads)
-        ins = tuple(None if x is None else self.as_tensor(x) for x in given)
-        outs = (None if g is None else self.as_tensor(g),)
+        bits = [i for i in range(needs.bit_length()) if needs >> i & 1]
+        given = (grads,) if len(bits) == 1 else grads
+        ins: list[Any] = [None] * max(node.arity, needs.bit_length())
+        for i, grad in zip(bits, given, strict=True):
+            ins[i] = None if grad is None else self.as_tensor(grad)
+        outs = self.outside(g)
         for hook in list(hooks.values()):
-            got = hook(ins, outs)
+            got = hook(tuple(ins), outs)
             if got is not None:
-                ins = got if isinstance(got, tuple) else (got,)
-        back = [None if t is None else self.from_tensor(t) for t in ins]
-        return back[0] if single else back
+                ins = list(got) if isinstance(got, tuple) else [got]
+        back = [None if ins[i] is None else self.from_tensor(ins[i]) for i in bits]
+        return back[0] if len(bits) == 1 else back
+
+    def outside(self, g: Any) -> tuple[Tensor | None, ...]:
+        """The gradients of a node's outputs as its hooks see them."""
+        grads = g.grads if type(g) is Parts else (g,)
+        return tuple(None if x is None else self.as_tensor(x) for x in grads)
+
+    def inside(self, got: Any, g: Any) -> Any:
+        """What a pre-hook returned in the form that travels; `g` is what it was given."""
+        grads = got if isinstance(got, tuple) else (got,)
+        back = [None if t is None else self.from_tensor(t) for t in grads]
+        return Parts(back) if type(g) is Parts else back[0]
 
 
 class RecordedRun(Run):
@@ -347,26 +433,19 @@ class RecordedRun(Run):
     def apply(self, node: Any, g: Any, needs: int) -> Any:
         return node.recorded(g, needs)
 
-    by_user = apply
-
     def fit(self, target: Any, grad: Any) -> Any:
         return fit_tensor(grad, target.shape, target.dtype)
 
     def add(self, have: Any, grad: Any) -> Any:
         return have + grad
 
-    def as_tensor(self, grad: Any) -> Tensor:
+    def as_tensor(self, grad: Any, callers: int = 2) -> Tensor:
         return grad  # type: ignore[no-any-return]
 
     def from_tensor(self, grad: Tensor) -> Any:
         return grad
 
-    def accumulate(self, leaf: Tensor, grad: Any) -> None:
-        extra = extra_of(leaf)
-        with leaf_lock:
-            have = extra.grad
-            extra.grad = grad.clone() if have is None else have + grad
-        call_post_hooks(leaf)
+    accumulate = staticmethod(accumulate_tensor)
 
     def captured(self, grad: Any) -> Any:
         return grad if type(grad) is not Parts else None
@@ -456,66 +535,6 @@ def bad_shape(got: Any, wanted: Any) -> RuntimeError:
     )
 
 
-# -- leaves --------------------------------------------------------------------------
-
-
-def own_tensor(grad: Any) -> Tensor:
-    """A tensor for a user to keep: around the array if nobody else holds it."""
-    array = np.asarray(grad)
-    del grad
-    if array.base is None and references(array) <= IN_ONE + 2 and array.flags.writeable:
-        return wrap(array)
-    return wrap(array.copy())
-
-
-def accumulate_array(leaf: Tensor, grad: Any) -> None:
-    """Adds an array to .grad, in place if there is one; runs post-accumulate hooks."""
-    extra = leaf._extra
-    if extra is None:
-        extra = extra_of(leaf)
-    with leaf_lock:
-        have = extra.grad
-        if have is None:
-            sole = grad.base is None and references(grad) <= IN_TWO + 1
-            extra.grad = wrap(grad if sole and grad.flags.writeable else grad.copy())
-        elif have._grad_fn is None and have._array.flags.writeable:
-            np.add(have._array, grad, out=have._array)
-            if have._cell is not None:
-                have._cell.count += 1
-        else:
-            extra.grad = wrap(have._array + grad)
-    if extra.post_hooks:
-        call_post_hooks(leaf)
-
-
-def retain(t: Tensor, grad: Tensor) -> None:
-    """Puts a copy of the gradient into .grad of a tensor with retain_grad."""
-    extra = extra_of(t)
-    have = extra.grad
-    fresh = grad.clone() if mode() & GRAD else wrap(grad._array.copy())
-    extra.grad = fresh if have is None else have + fresh
-
-
-def call_post_hooks(leaf: Tensor) -> None:
-    """Calls the post-accumulate-grad hooks of a leaf."""
-    hooks = leaf._extra.post_hooks if leaf._extra is not None else None
-    for hook in list(hooks.values()) if hooks else ():
-        if hook(leaf) is not None:
-            raise RuntimeError(
-                "Tensor post accumulate grad hooks should return None; change .grad in "
-                "the hook instead of returning something"
-            )
-
-
-def call_pre_hooks(hooks: dict[int, Any], t: Tensor) -> Tensor:
-    """Passes a gradient through the pre-hooks of a node."""
-    for hook in list(hooks.values()):
-        got = hook((t,))
-        if got is not None:
-            t = got[0] if isinstance(got, tuple) else got
-    return t
-
-
 # -- entry ---------------------------------------------------------------------------
 
 
@@ -569,11 +588,3 @@ def _in_thread(
     thread.join()
     if failure:
         raise failure[0]
-
-
-def leaf_edge(t: Tensor) -> bool:
-    """Is `t` a leaf that requires grad?"""
-    return t._grad_fn is LEAF
-
-
-__all__ = ["Output", "Run", "backward", "hand_out"]

@@ -19,7 +19,7 @@ def rare(op: Any, mode: int, out: Any, tensors: Any, args: Any) -> None:
     """Finishes a result `out` (or a list of them) when the mode is not a plain one."""
     if mode & FORWARD and op.rules:
         for t in tensors:
-            if t is not None and (t._grad_fn is not None or _is_intermediate(t)):
+            if t is not None and is_intermediate(t):
                 mark_intermediate(out)
                 break
     if mode & INFERENCE:
@@ -31,15 +31,17 @@ def rare(op: Any, mode: int, out: Any, tensors: Any, args: Any) -> None:
             finish(node, mode)
 
 
-def _is_intermediate(t: Tensor) -> bool:
+def is_intermediate(t: Tensor) -> bool:
+    """Does `t` depend on what Function.forward was given?"""
+    if t._grad_fn is not None:
+        return True
     return t._extra is not None and t._extra.intermediate
 
 
 def mark_intermediate(out: Any) -> None:
     """Marks what an op made inside Function.forward from differentiable tensors."""
     if type(out) is Tensor:
-        if out._array.dtype.kind in "fc":
-            out._extra = INTERMEDIATE
+        out._extra = INTERMEDIATE
         return
     for t in out:
         mark_intermediate(t)

@@ -34,7 +34,7 @@ from gradfn.graph import saved, view
 from gradfn.graph.node import Node, new, output_of, ticks
 from gradfn.ops import admit
 from gradfn.ops.world import PUBLIC, RAW, RECORDED
-from gradfn.tensor import LEAF, Cell, Tensor, wrap
+from gradfn.tensor import INTERMEDIATE, LEAF, Cell, Tensor, wrap
 
 TABLE: dict[str, Op] = {}
 
@@ -284,6 +284,8 @@ def _compile(row: Op) -> None:
         "RELEASED": saved.RELEASED,
         "some": rare.some,
         "written": inplace.written,
+        "is_intermediate": rare.is_intermediate,
+        "INTERMEDIATE": INTERMEDIATE,
         **{f"rule_{k}": v for k, v in row.rules.items()},
     }
     if len(row.outputs) > 1:
@@ -460,7 +462,22 @@ class Source:
         if not row.outputs:
             record = f"{out}._grad_fn = {record}"
         lines = ["    m = mode()", "    if m == 1:", *edges]
-        return [*lines, f"        if {test}: {record}", rare]
+        lines.append(f"        if {test}: {record}")
+        return [*lines, *self.inside_forward(out), rare]
+
+    def inside_forward(self, out: str) -> list[str]:
+        """The hot case among the rare ones: an op in Function.forward."""
+        row = self.row
+        if row.many or row.outputs:
+            return []
+        test = " or ".join(
+            f"{p} is not None and is_intermediate({p})"
+            if p in row.optional
+            else f"{p}._grad_fn is not None "
+            f"or {p}._extra is not None and {p}._extra.intermediate"
+            for p in row.takes
+        )
+        return ["    elif m == 16:", f"        if {test}: {out}._extra = INTERMEDIATE"]
 
     def edge(self, i: int, p: str) -> str:
         empty = f"None if {p} is None else " if p in self.row.optional else ""
