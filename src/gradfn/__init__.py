@@ -1,12 +1,81 @@
-"""gradfn: PyTorch's autograd on NumPy."""
+"""gradfn: PyTorch's autograd on NumPy.
 
-from typing import Any
+`import gradfn as torch` and go on as with PyTorch; `python -m gradfn run program.py`
+runs a program that says `import torch`. The names here are torch's.
+"""
 
-from gradfn import ops
-from gradfn.graph import properties
+from __future__ import annotations
+
+from math import e, inf, nan, pi
+from types import ModuleType as _Module
+
 from gradfn import autograd
-from gradfn.tensor import Tensor, Size
-from gradfn.autograd.grad_mode import *
-from gradfn.ops.world import PUBLIC
+from gradfn._device import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    device,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
+from gradfn._dtype_info import finfo, iinfo
+from gradfn._dtypes import (
+    bool_ as bool,  # noqa: A004 - torch's name
+)
+from gradfn._dtypes import (
+    can_cast,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    set_default_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from gradfn._names import late as _late
+from gradfn.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from gradfn.ops.world import PUBLIC as _PUBLIC
+from gradfn.printing import set_printoptions
+from gradfn.tensor import Size, Tensor
 
-globals().update(PUBLIC)
+__version__ = "0.1.0"
+
+half = float16
+float = float32  # noqa: A001 - torch's name
+double = float64
+short = int16
+int = int32  # noqa: A001 - torch's name
+long = int64
+cfloat = complex64
+cdouble = complex128
+newaxis = None
+
+globals().update(_PUBLIC)  # every op
+__all__ = sorted(
+    name
+    for name, value in globals().items()
+    if not name.startswith("_") and name != "annotations" and type(value) is not _Module
+)
+
+# Most programs use none of these, so they are imported when they are first named.
+_LATE = ("compat", "cuda", "func", "linalg", "nn", "optim", "special", "testing", "utils")
+__getattr__ = _late(__name__, _LATE)

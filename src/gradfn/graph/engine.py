@@ -27,13 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from gradfn._state import GRAD, MODE, mode, recover, run, switch
+from gradfn._state import ANOMALY, GRAD, MODE, mode, quiet, recover, run, switch
+from gradfn.graph.anomaly import watched
 from gradfn.graph.hooks import call_tensor_hooks
-from gradfn.graph.node import Node, Parts
+from gradfn.graph.node import Node, Parts, edges_of
 from gradfn.tensor import LEAF, Tensor, extra_of, ndarray, wrap
 
 leaf_lock = threading.RLock()
-depth = threading.local()  # how many runs are nested on this thread
+depth = threading.local()  # .level: how many runs are nested on this thread; .run
 NESTED_RUNS = 50  # deeper ones go to a thread with a stack of its own
 
 
@@ -151,7 +152,9 @@ class Run:
         "leaves_waiting",
         "pending",
         "plan",
+        "roots",
         "waiting",
+        "__weakref__",
     )
 
     def __init__(self, keep: bool, captures: Any, into_grad: bool) -> None:
@@ -174,11 +177,10 @@ class Run:
         return grad._array
 
     def apply(self, node: Any, g: Any, needs: int) -> Any:
-        """The node's gradients for its arguments."""
-        try:
-            return run(node.raw, g, needs)
-        except RuntimeError as error:
-            return recover(error, node.raw, g, needs)
+        """The node's gradients for its arguments; `walk` does the same in place."""
+        if node.takes_none:
+            return node.raw(g, needs)
+        return nothing(needs) if g is None else quiet(node.raw, g, needs)
 
     def fit(self, target: Any, grad: Any) -> Any:
         """`grad` reduced and cast to the target's shape and dtype."""
@@ -208,6 +210,7 @@ class Run:
 
     def go(self, roots: Sequence[Any], grads: Sequence[Tensor]) -> None:
         """Sends the roots' gradients back through the graph."""
+        self.roots = roots
         if self.captures is None and len(roots) == 1 and isinstance(roots[0], Node):
             self.walk(roots[0], self.seed(grads[0]))
             return
@@ -245,6 +248,19 @@ class Run:
                     waiting[target] = 1
                     stack.append(target)
 
+    def reaches(self, target: Any) -> bool:
+        """Will this run bring a gradient, or word that there is none, to `target`?"""
+        seen: set[Any] = set()
+        stack = list(self.roots)
+        while stack:
+            at = stack.pop()
+            if at is target:
+                return True
+            if isinstance(at, Node) and at not in seen:
+                seen.add(at)
+                stack += edges_of(at)
+        return False
+
     def make_plan(self, roots: Sequence[Any]) -> None:
         """Restricts the walk to the nodes from which a captured one can be reached."""
         captures = self.captures
@@ -276,7 +292,7 @@ class Run:
         """
         heap, pending, waiting, plan = self.heap, self.pending, self.waiting, self.plan
         release, apply = not self.keep, self.apply
-        raw = type(self) is Run
+        plain = type(self) is Run
         while True:
             if node is None:
                 if not heap:
@@ -293,17 +309,17 @@ class Run:
                     node = None
                     continue
                 needs, edges = plan[node]
-            if node.takes_none:
-                grads = node.raw(g, needs) if raw else node.recorded(g, needs)
-            elif g is None:
-                grads = (None,) * needs.bit_count() if needs & (needs - 1) else None
-            elif raw:
+            if not plain:
+                grads = apply(node, g, needs)
+            elif node.takes_none:
+                grads = node.raw(g, needs)
+            elif g is not None:
                 try:
                     grads = run(node.raw, g, needs)
                 except RuntimeError as error:
                     grads = recover(error, node.raw, g, needs)
             else:
-                grads = apply(node, g, needs)
+                grads = nothing(needs)
             if node.extra is not None:
                 grads = self.after(node, grads, g, needs)
             if release and node.saves:
@@ -431,6 +447,8 @@ class RecordedRun(Run):
         return grad
 
     def apply(self, node: Any, g: Any, needs: int) -> Any:
+        if g is None and not node.takes_none:
+            return nothing(needs)
         return node.recorded(g, needs)
 
     def fit(self, target: Any, grad: Any) -> Any:
@@ -449,6 +467,29 @@ class RecordedRun(Run):
 
     def captured(self, grad: Any) -> Any:
         return grad if type(grad) is not Parts else None
+
+
+class WatchedRun(Run):
+    """A backward pass in anomaly mode."""
+
+    __slots__ = ()
+
+    def apply(self, node: Any, g: Any, needs: int) -> Any:
+        return watched(node, g, needs, super().apply)
+
+
+class WatchedRecordedRun(RecordedRun):
+    """The same, recorded."""
+
+    __slots__ = ()
+
+    def apply(self, node: Any, g: Any, needs: int) -> Any:
+        return watched(node, g, needs, super().apply)
+
+
+def nothing(needs: int) -> Any:
+    """What a node gives for each of its arguments if no gradient has reached it."""
+    return (None,) * needs.bit_count() if needs & (needs - 1) else None
 
 
 def partial_edges(node: Any, captures: Any, plan: Any) -> tuple[int, Any]:
@@ -555,19 +596,28 @@ def backward(
     nest on the stack; past 50 levels they go on in a fresh thread, which has one of its
     own.
     """
-    kind = RecordedRun if create_graph else Run
+    if MODE.get() & ANOMALY:
+        kind: type[Run] = WatchedRecordedRun if create_graph else WatchedRun
+    else:
+        kind = RecordedRun if create_graph else Run
     task = kind(keep, captures, into_grad or captures is None)
     level = getattr(depth, "level", 0)
     if level and level % NESTED_RUNS == 0:
         _in_thread(task, roots, grads, create_graph, level)
         return
-    depth.level = level + 1
+    outer = getattr(depth, "run", None)
+    depth.level, depth.run = level + 1, task
     token = MODE.set(MODE.get() | GRAD if create_graph else MODE.get() & ~GRAD)
     try:
         task.go(roots, grads)
     finally:
         MODE.reset(token)
-        depth.level = level
+        depth.level, depth.run = level, outer
+
+
+def current_run() -> Any:
+    """The backward pass that this thread is in."""
+    return depth.run
 
 
 def _in_thread(
@@ -576,7 +626,7 @@ def _in_thread(
     failure: list[BaseException] = []
 
     def work() -> None:
-        depth.level = level + 1
+        depth.level, depth.run = level + 1, task
         try:
             with switch(on=GRAD) if create_graph else switch(off=GRAD):
                 task.go(roots, grads)

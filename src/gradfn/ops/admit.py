@@ -20,6 +20,8 @@ from gradfn.tensor import Tensor, from_array, wrap
 NUMBERS: dict[type, dict[Any, Tensor]] = {float: {}, int: {}}
 MANY = 1024  # more than that are not kept
 
+MISSING: Any = type("Missing", (), {"__slots__": ()})()  # an argument not given
+
 PLAIN: set[type] = {Tensor}  # types that need no care, once they have come here
 
 
@@ -112,6 +114,10 @@ def _pair(op: Any, a: Any, b: Any, plain: tuple[Any, ...]) -> Any:
 
 def wrong_type(op: Any, place: int, x: Any) -> TypeError:
     """The error for an argument that had to be a tensor."""
+    if x is MISSING:
+        return TypeError(
+            f"{op.name}() missing 1 required positional argument: '{op.params[place]}'"
+        )
     return TypeError(
         f"{op.name}(): argument '{op.params[place]}' (position {place + 1}) must be "
         f"Tensor, not {type(x).__name__}"

@@ -11,6 +11,10 @@ Note [One row an op]
     A formula runs on ndarrays when the backward pass is not recorded and on tensors when
     it is. `xp.name` is then the row's kernel, or the row itself.
 
+Note [Other names]
+    torch's functions take `input=` for the first argument, `axis=` for `dim=`, `keepdims=`
+    and `out=` too. All of them arrive in `**more`, which sends the call round once more.
+
 Note [Generated code]
     From a row, straight Python is written and compiled: one function with the row's
     signature that checks the types, calls the kernel and wraps the result; `record`,
@@ -241,6 +245,7 @@ def _namespace(row: Op) -> dict[str, Any]:
 
 _COMMON: dict[str, Any] = {
     "LEAF": LEAF,
+    "MISSING": admit.MISSING,
     "Cell": Cell,
     "Tensor": Tensor,
     "asarray": np.asarray,
@@ -270,13 +275,15 @@ def _compile(row: Op) -> None:
     """Makes the node classes and `record` of a row (once)."""
     if "space" in row.__dict__:
         return
-    from gradfn.ops import inplace, rare
+    from gradfn.ops import inplace, names, rare
 
     source = Source(row)
     space = row.__dict__["space"] = {
         "OP": row,
         "kernel": row.kernel,
         "failed": rare.failed,
+        "renamed": names.renamed,
+        "missing": names.missing,
         "rare": rare.rare,
         "take": rare.take,
         "take_result": rare.take_result,
@@ -348,10 +355,13 @@ class Source:
     def head(self) -> list[str]:
         """The signature, the door for unusual arguments, and the arrays."""
         row = self.row
-        signature = row.signature
-        if self.reflected:
-            signature = ", ".join((*reversed(row.takes), "*", *row.plain_defaults))
-        lines = [f"def {self.name}({signature}):"]
+        if self.name.startswith("__"):
+            signature = row.signature
+            if self.reflected:
+                signature = ", ".join((*reversed(row.takes), "*", *row.plain_defaults))
+            lines = [f"def {self.name}({signature}):"]
+        else:
+            lines = self.named()
         if row.many:
             first = row.many
             lines.append(f"    {first}, diverted = admit_many(OP, {self.all_args()})")
@@ -371,6 +381,21 @@ class Source:
             lines.append("    if a0.dtype.kind in 'biu':")
             for i in range(2 if row.numbers else 1):
                 lines.append(f"        a{i} = a{i}.astype(default_dtype())")
+        return lines
+
+    def named(self) -> list[str]:
+        """The head of a function that also knows NumPy's names: Note [Other names]."""
+        row = self.row
+        parts = [
+            p if "=" in p or p == "*" else f"{p}=MISSING" for p in _split(row.signature)
+        ]
+        lines = [
+            f"def {self.name}({', '.join(parts)}, **more):",
+            f"    if more: return renamed(me, OP, more, {self.all_args()})",
+        ]
+        for p in row.plain:
+            if p in _split(row.signature):
+                lines.append(f"    if {p} is MISSING: raise missing(OP, {p!r})")
         return lines
 
     def door(self) -> list[str]:

@@ -1,0 +1,69 @@
+"""Other names of arguments, and `out=`: Note [Other names] in rule.py."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradfn._state import GRAD, mode
+from gradfn.ops.admit import MISSING
+from gradfn.ops.inplace import bump, check_cast, own
+from gradfn.tensor import Tensor
+
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other"}
+
+
+def renamed(
+    function: Callable[..., Any], op: Any, more: dict[str, Any], values: tuple[Any, ...]
+) -> Any:
+    """Calls an op again with the arguments in their places; TypeError for unknown ones."""
+    given = dict(zip(op.params, values, strict=True))
+    out = more.pop("out", None)
+    for name, value in more.items():
+        own_name = op.params[0] if name in ("input", "x") else NUMPY_NAMES.get(name, name)
+        if own_name not in given:
+            raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'")
+        given[own_name] = value
+    result = function(**{k: v for k, v in given.items() if v is not MISSING})
+    return result if out is None else into(op.name, out, result)
+
+
+def missing(op: Any, name: str) -> TypeError:
+    """The error for an argument that was not given."""
+    return TypeError(f"{op.name}() missing 1 required positional argument: '{name}'")
+
+
+def into(name: str, out: Any, result: Any) -> Any:
+    """Writes a result into `out=`, or several into a tuple of them; returns `out`."""
+    if isinstance(out, (tuple, list)):
+        for target, value in zip(out, result, strict=True):
+            into(name, target, value)
+        return out
+    if mode() & GRAD and (result.requires_grad or out.requires_grad):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad."
+        )
+    check_cast(result._array.dtype, out._array.dtype)
+    if out._array.shape != result._array.shape:
+        resize(name, out, result)
+    own(out)
+    np.copyto(out._array, result._array, casting="unsafe")
+    bump(out)
+    return out
+
+
+def resize(name: str, out: Tensor, result: Tensor) -> None:
+    """Gives `out` the shape of the result; warns unless it was empty."""
+    if out._array.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape "
+            f"{list(out.shape)}, which does not match the required output shape "
+            f"{list(result.shape)}. This behavior is deprecated ({name}).",
+            UserWarning,
+            stacklevel=4,
+        )
+    out._array = np.empty(result._array.shape, out._array.dtype)
