@@ -22,7 +22,7 @@ from gradfn._device import (
 )
 from gradfn._dtype_info import finfo, iinfo
 from gradfn._dtypes import (
-    bool_ as bool,  # noqa: A004 - torch's name
+    bool_ as bool,
 )
 from gradfn._dtypes import (
     can_cast,
@@ -60,10 +60,10 @@ from gradfn.tensor import Size, Tensor
 __version__ = "0.1.0"
 
 half = float16
-float = float32  # noqa: A001 - torch's name
+float = float32
 double = float64
 short = int16
-int = int32  # noqa: A001 - torch's name
+int = int32
 long = int64
 cfloat = complex64
 cdouble = complex128
@@ -77,5 +77,15 @@ __all__ = sorted(
 )
 
 # Most programs use none of these, so they are imported when they are first named.
-_LATE = ("compat", "cuda", "func", "linalg", "nn", "optim", "special", "testing", "utils")
+_LATE = (
+    "compat",
+    "cuda",
+    "func",
+    "linalg",
+    "nn",
+    "optim",
+    "special",
+    "testing",
+    "utils",
+)
 __getattr__ = _late(__name__, _LATE)

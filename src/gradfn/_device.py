@@ -7,7 +7,7 @@ from typing import Any, Final
 _KNOWN: Final = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "hip", "hpu")
 
 
-class device:  # noqa: N801 - torch's name
+class device:
     """A place for tensors. Only `cpu` can be used; others can be named."""
 
     __slots__ = ("index", "type")
@@ -70,13 +70,13 @@ class _Constant:
         return f"torch.{self.name}"
 
 
-class layout(_Constant):  # noqa: N801 - torch's name
+class layout(_Constant):
     """How values lie in memory: strided."""
 
     __slots__ = ()
 
 
-class memory_format(_Constant):  # noqa: N801 - torch's name
+class memory_format(_Constant):
     """The order of dimensions in memory."""
 
     __slots__ = ()

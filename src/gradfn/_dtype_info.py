@@ -9,7 +9,7 @@ import numpy as np
 from gradfn._dtypes import default_dtype, dtype, to_numpy
 
 
-class finfo:  # noqa: N801 - torch's name
+class finfo:
     """Limits of a floating-point dtype (the default one if none is given).
 
     TypeError for an integer dtype.
@@ -39,7 +39,7 @@ class finfo:  # noqa: N801 - torch's name
         )
 
 
-class iinfo:  # noqa: N801 - torch's name
+class iinfo:
     """Limits of an integer dtype. TypeError for others."""
 
     def __init__(self, type: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 
-class dtype:  # noqa: N801 - torch's name
+class dtype:
     """A torch dtype. One object for each; compare with `is` or `==`."""
 
     __slots__ = ("is_complex", "is_floating_point", "is_signed", "name", "numpy")

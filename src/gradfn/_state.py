@@ -53,7 +53,7 @@ def quiet(kernel: Callable[..., Any], *args: Any) -> Any:
         return recover(error, kernel, *args)
 
 
-class switch:  # noqa: N801 - reads as a statement: `with switch(on=…, off=…)`
+class switch:
     """Turns bits of the mode on and off for a block."""
 
     __slots__ = ("_off", "_on", "_tokens")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import gradfn as torch
 import numpy as np
 import pytest
 from samples import inputs, names_in, samples
+
+import gradfn as torch
 
 STEP = 1e-6
 # Not derived here: draws random numbers, or steps where differences would be taken.
@@ -26,7 +27,8 @@ def flat(value: Any) -> list[Any]:
 def evaluate(expression: str, given: dict[str, Any]) -> list[Any]:
     """The tensors that the sample gives for tensors or arrays."""
     values = {
-        k: v if isinstance(v, torch.Tensor) else torch.tensor(v) for k, v in given.items()
+        k: v if isinstance(v, torch.Tensor) else torch.tensor(v)
+        for k, v in given.items()
     }
     return flat(eval(expression, {"torch": torch, **values}))
 

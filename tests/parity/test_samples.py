@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import gradfn
 import numpy as np
 import pytest
 import torch
 from samples import inputs, names_in, samples
+
+import gradfn
 
 
 def flat(value: Any) -> list[Any]:

@@ -13,7 +13,7 @@ def is_anomaly_enabled() -> bool:
     return bool(MODE.get() & ANOMALY)
 
 
-class set_detect_anomaly:  # noqa: N801 - torch's name
+class set_detect_anomaly:
     """Turns anomaly mode on or off: at once, and until the end of a `with` block.
 
     An error in backward then comes with the traceback of the forward call: as a warning
@@ -36,7 +36,7 @@ class set_detect_anomaly:  # noqa: N801 - torch's name
         CHECKS.set(self._before[1])
 
 
-class detect_anomaly:  # noqa: N801 - torch's name
+class detect_anomaly:
     """Anomaly mode for a block; see `set_detect_anomaly`."""
 
     def __init__(self, check_nan: bool = True, check_inf: bool = False) -> None:

@@ -34,7 +34,9 @@ def _seed(root: Any, grad: Any, place: int) -> Tensor:
     if grad is None:
         return _implicit(shape, dtype)
     if not isinstance(grad, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad)}")
+        raise TypeError(
+            f"gradients can be either Tensors or None, but got {type(grad)}"
+        )
     if grad._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{place}] has a shape of {grad.shape} and "

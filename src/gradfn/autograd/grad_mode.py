@@ -82,19 +82,19 @@ class _BareDecorator(Guard):
         Guard.__init__(self)
 
 
-class no_grad(_BareDecorator):  # noqa: N801 - torch's name
+class no_grad(_BareDecorator):
     """Within it ops do not record, and results do not require grad."""
 
     _off = GRAD
 
 
-class enable_grad(_BareDecorator):  # noqa: N801 - torch's name
+class enable_grad(_BareDecorator):
     """Within it ops record, also inside no_grad."""
 
     _on = GRAD
 
 
-class set_grad_enabled(Guard):  # noqa: N801 - torch's name
+class set_grad_enabled(Guard):
     """Turns recording on or off: at once, and until the end of a `with` block."""
 
     def __init__(self, mode: bool) -> None:
@@ -124,7 +124,7 @@ class set_grad_enabled(Guard):  # noqa: N801 - torch's name
     __repr__ = __str__
 
 
-class inference_mode(_BareDecorator):  # noqa: N801 - torch's name
+class inference_mode(_BareDecorator):
     """Within it nothing is recorded, now or later: results are inference tensors."""
 
     def __new__(cls, mode: Any = True) -> Any:

@@ -29,7 +29,7 @@ __all__ = [
 _refusal: ContextVar[str | None] = ContextVar("no_saved_tensors_hooks", default=None)
 
 
-class saved_tensors_hooks:  # noqa: N801 - torch's name
+class saved_tensors_hooks:
     """Sends what ops save in this block through `pack_hook` and `unpack_hook`.
 
     `pack_hook(tensor)` returns anything; `unpack_hook` makes a tensor of equal values
@@ -56,7 +56,7 @@ class saved_tensors_hooks:  # noqa: N801 - torch's name
             MODE.set(MODE.get() & ~SAVED_HOOKS)
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name
+class save_on_cpu(saved_tensors_hooks):
     """Keeps saved tensors in CPU memory, where they are anyway: copies of them."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cpu") -> None:

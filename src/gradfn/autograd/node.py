@@ -29,7 +29,7 @@ import numpy as np
 
 from gradfn._state import GRAD, MODE, mode
 from gradfn.graph import saved
-from gradfn.graph.engine import hand_out, summed_dims
+from gradfn.graph.gradient import hand_out, summed_dims
 from gradfn.graph.node import Node, edges_of, new, output_of, public_edge, ticks
 from gradfn.graph.view import edge
 from gradfn.tensor import LEAF, Tensor, wrap
@@ -253,7 +253,7 @@ class FunctionNode(FunctionCtx, Node):
 
     def _unpacked(self, kept: Any) -> tuple[Tensor | None, ...]:
         return tuple(
-            x if x is None or type(x) is Tensor and x._cell is None else unpack(self, x)
+            x if x is None or (type(x) is Tensor and x._cell is None) else unpack(self, x)
             for x in kept
         )
 
@@ -322,9 +322,7 @@ class Kept:
     def take(self, node: FunctionNode) -> Tensor:
         """The tensor again, if it was not overwritten."""
         if self.cell is not None and self.cell.count != self.version:
-            raise saved.modified(
-                node.name(), self.array, self.cell.count, self.version
-            )
+            raise saved.modified(node.name(), self.array, self.cell.count, self.version)
         if self.tensor is not None:
             return self.tensor
         out = wrap(self.array)

@@ -12,16 +12,16 @@ import numpy as np
 from gradfn.graph.node import Node, Parts, node_extra
 
 # (look for NaN?, look for infinities?) while the mode's ANOMALY bit is set
-CHECKS: ContextVar[tuple[bool, bool]] = ContextVar("anomaly_checks", default=(True, False))
+CHECKS: ContextVar[tuple[bool, bool]] = ContextVar(
+    "anomaly_checks", default=(True, False)
+)
 RUNNING: ContextVar[Node | None] = ContextVar("anomaly_running", default=None)
 
 
 def remember(node: Node) -> None:
     """Notes the place in the program, and the node in whose backward this one is made."""
     extra = node_extra(node)
-    extra.trace = [
-        line for line in traceback.format_stack() if not _is_ours(line)
-    ]
+    extra.trace = [line for line in traceback.format_stack() if not _is_ours(line)]
     extra.parent = RUNNING.get()
 
 

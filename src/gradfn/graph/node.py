@@ -199,7 +199,7 @@ class AccumulateGrad(Node):
 
     def __call__(self, *grads: Any) -> Any:
         """Adds a gradient to the leaf's .grad."""
-        from gradfn.graph.engine import accumulate_array
+        from gradfn.graph.gradient import accumulate_array
 
         accumulate_array(self.variable, grads[0]._array.copy())
 

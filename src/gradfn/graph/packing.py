@@ -100,4 +100,6 @@ def _pack_kept(node: Any, x: Any) -> Any:
     if isinstance(x, Tensor):
         return pack(x)
     t = x.take(node)
-    return Packed(t._array, t._grad_fn if x.tensor is None else target_of(t), HOOKS.get()[-1])
+    return Packed(
+        t._array, t._grad_fn if x.tensor is None else target_of(t), HOOKS.get()[-1]
+    )

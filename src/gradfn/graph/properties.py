@@ -259,7 +259,9 @@ def data(self: Tensor) -> Tensor:
 
 def _set_data(self: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
-        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        raise TypeError(
+            f"Variable data has to be a tensor, but got {type(value).__name__}"
+        )
     if self._grad_fn is not None and value._array.dtype.kind not in "fc":
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or "

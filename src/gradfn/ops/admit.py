@@ -85,9 +85,7 @@ def admit_operator(op: Any, a: Any, b: Any, plain: tuple[Any, ...] = ()) -> Any:
 
 def is_operand(x: Any) -> bool:
     """Can `x` stand beside a tensor in arithmetic?"""
-    return isinstance(
-        x, (Tensor, int, float, complex, np.number, np.bool_, np.ndarray)
-    )
+    return isinstance(x, (Tensor, int, float, complex, np.number, np.bool_, np.ndarray))
 
 
 def _pair(op: Any, a: Any, b: Any, plain: tuple[Any, ...]) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradfn import printing
 from gradfn._device import check_device, device
-from gradfn._dtypes import BY_NUMPY, default_dtype, dtype, to_numpy
+from gradfn._dtypes import default_dtype, to_numpy
 from gradfn.graph.node import Node
 from gradfn.graph.view import edge
 from gradfn.ops.rule import op
@@ -23,7 +23,9 @@ op("clone(self, *, memory_format=None)", _copy, self=lambda g: g)
 
 
 def _cast(a: Any, dtype: Any) -> Any:
-    return a.real.astype(dtype) if a.dtype.kind == "c" != dtype.kind else a.astype(dtype)
+    return (
+        a.real.astype(dtype) if a.dtype.kind == "c" != dtype.kind else a.astype(dtype)
+    )
 
 
 # The engine casts gradients back, so the formula has nothing to do.
@@ -62,7 +64,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
 
 
 @method
-def __array__(  # noqa: N807
+def __array__(
     self: Tensor, dtype: Any = None, copy: bool | None = None
 ) -> np.ndarray[Any, Any]:
     """The values as an ndarray, for NumPy's functions."""
@@ -75,7 +77,7 @@ def __array__(  # noqa: N807
 
 
 @method
-def __dlpack__(self: Tensor, **options: Any) -> Any:  # noqa: N807
+def __dlpack__(self: Tensor, **options: Any) -> Any:
     """The values for other array libraries (BufferError if grad is required)."""
     if self.requires_grad:
         raise BufferError(
@@ -85,7 +87,7 @@ def __dlpack__(self: Tensor, **options: Any) -> Any:  # noqa: N807
 
 
 @method
-def __dlpack_device__(self: Tensor) -> Any:  # noqa: N807
+def __dlpack_device__(self: Tensor) -> Any:
     """The CPU, as DLPack says it."""
     return self._array.__dlpack_device__()
 
@@ -188,7 +190,7 @@ def grad_fn_text(t: Tensor) -> str | None:
 
 
 @method
-def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:  # noqa: N807
+def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     """The values and what is not obvious about them, as torch prints it."""
     return printing.tensor_repr(
         self._array,
@@ -211,14 +213,14 @@ def rebuild(cls: type, array: Any, requires_grad: bool, state: Any) -> Tensor:
 
 
 @method
-def __reduce_ex__(self: Tensor, protocol: Any) -> Any:  # noqa: N807
+def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
     """Pickles values, requires_grad and attributes; not the history."""
     state = dict(self.__dict__)
     return rebuild, (type(self), self._array, self.requires_grad, state)
 
 
 @method
-def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
+def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A leaf of its own, with a copy of .grad; RuntimeError for computed tensors."""
     from copy import deepcopy
 
@@ -239,7 +241,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
 
 
 @method
-def __copy__(self: Tensor) -> Tensor:  # noqa: N807
+def __copy__(self: Tensor) -> Tensor:
     """A tensor over the same memory, with the same history."""
     out = wrap(self._array, type(self))
     out._cell, out._view = cell_of(self), self._view
@@ -275,8 +277,6 @@ def in_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             raise ValueError(f"invalid type: '{dtype}'")
         return cast(self, np.dtype(_TYPES[dtype]))
     return cast(self, to_numpy(dtype))
-
-
 
 
 Tensor.type = in_type  # type: ignore[attr-defined]

@@ -37,6 +37,7 @@ from gradfn import _dtypes, _state
 from gradfn.graph import saved, view
 from gradfn.graph.node import Node, new, output_of, ticks
 from gradfn.ops import admit
+from gradfn.ops.source import Source, parameters, split
 from gradfn.ops.world import PUBLIC, RAW, RECORDED
 from gradfn.tensor import INTERMEDIATE, LEAF, Cell, Tensor, wrap
 
@@ -66,7 +67,7 @@ class Op:
         name, _, rest = signature.partition("(")
         self.name = name
         self.signature = rest.rpartition(")")[0]
-        self.params = [p for p in _params(self.signature) if p != "*"]
+        self.params = [p for p in parameters(self.signature) if p != "*"]
         self.kernel = kernel
         self.rules = rules
         self.takes = [p for p in self.params if p in rules or p in takes.split()]
@@ -94,7 +95,7 @@ class Op:
         """The kernel's result for the row's arguments, `arrays` in the tensors' place."""
         values = dict(zip(self.params, args, strict=True))
         values.update(zip(self.takes, arrays, strict=True))
-        names = _params(self.signature)
+        names = parameters(self.signature)
         star = names.index("*") if "*" in names else len(names)
         keywords = {p: values[p] for p in names[star + 1 :]}
         return self.kernel(*(values[p] for p in names[:star]), **keywords)
@@ -102,7 +103,7 @@ class Op:
     @property
     def plain_defaults(self) -> list[str]:
         """The same with their defaults, as they stand in the signature."""
-        return [p for p in _split(self.signature) if p.partition("=")[0] in self.plain]
+        return [p for p in split(self.signature) if p.partition("=")[0] in self.plain]
 
 
 class Part:
@@ -130,7 +131,7 @@ def op(signature: str, kernel: Callable[..., Any], **options: Any) -> Op:
     method = options.pop("method", True)
     inplace = options.pop("inplace", False)
     public = options.pop("function", True)
-    names = {p for p in _params(signature.partition("(")[2].rpartition(")")[0])}
+    names = {p for p in parameters(signature.partition("(")[2].rpartition(")")[0])}
     rules = {k: options.pop(k) for k in list(options) if k in names and k not in known}
     row = Op(signature, kernel, rules=rules, **options)
     TABLE[row.name] = row
@@ -163,27 +164,6 @@ def alias(new_name: str, name: str, method: bool = True) -> None:
             setattr(Tensor, new_name + "_", getattr(Tensor, name + "_"))
 
 
-def _params(signature: str) -> list[str]:
-    """The names in a signature; a bare star stays."""
-    return [p.partition("=")[0] for p in _split(signature)]
-
-
-def _split(signature: str) -> list[str]:
-    depth, start, parts = 0, 0, []
-    for i, c in enumerate(signature):
-        depth += (c in "([{") - (c in ")]}")
-        if c == "," and not depth:
-            parts.append(signature[start:i])
-            start = i + 1
-    parts.append(signature[start:])
-    return [p.strip() for p in parts if p.strip()]
-
-
-def _names(rule: Callable[..., Any]) -> tuple[str, ...]:
-    code = rule.__code__
-    return code.co_varnames[: code.co_argcount]
-
-
 # -- compiling -------------------------------------------------------------------------
 
 
@@ -205,9 +185,11 @@ def _stub(row: Op, name: str = "", reflected: bool = False) -> FunctionType:
         function.__kwdefaults__ = made.__kwdefaults__
 
     space["ready"] = ready
-    code = f"def {name}(*args, **kwargs):\n    ready()\n    return me(*args, **kwargs)\n"
+    code = (
+        f"def {name}(*args, **kwargs):\n    ready()\n    return me(*args, **kwargs)\n"
+    )
     made = {**space}
-    exec(_stub_code(name, code), made)  # noqa: S102 - our own text
+    exec(_stub_code(name, code), made)
     function = FunctionType(made[name].__code__, space, name)
     function.__qualname__ = name if name == row.name else f"Tensor.{name}"
     function.__module__ = "gradfn"
@@ -234,7 +216,7 @@ _STUBS: list[Any] = []
 def _execute(name: str, source: str, space: dict[str, Any]) -> dict[str, Any]:
     filename = f"<gradfn op {name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), space)  # noqa: S102 - our own text
+    exec(compile(source, filename, "exec"), space)
     return space
 
 
@@ -308,7 +290,7 @@ def _compile(row: Op) -> None:
 
 
 def _result_type(row: Op) -> Any:
-    kind = namedtuple(row.name, row.outputs)  # type: ignore[misc]  # noqa: PYI024
+    kind = namedtuple(row.name, row.outputs)  # type: ignore[misc]
     kind.__module__ = "torch.return_types"
     kind.__repr__ = _result_repr  # type: ignore[assignment]
     return kind
@@ -334,420 +316,3 @@ def node_class(name: str, row: Op, made: dict[str, Any]) -> type[Node]:
     if "release" in made:
         body["release"] = made["release"]
     return type(name, (Node,), body)
-
-
-class Source:
-    """Writes the Python text for a row."""
-
-    def __init__(self, row: Op, name: str = "", reflected: bool = False) -> None:
-        self.row = row
-        self.name = name or row.name
-        self.reflected = reflected
-
-    # -- the function ----------------------------------------------------------------
-
-    def function(self) -> str:
-        """The function that users call."""
-        if self.name == self.row.name + "_":
-            return self.inplace()
-        return self.out_of_place()
-
-    def head(self) -> list[str]:
-        """The signature, the door for unusual arguments, and the arrays."""
-        row = self.row
-        if self.name.startswith("__"):
-            signature = row.signature
-            if self.reflected:
-                signature = ", ".join((*reversed(row.takes), "*", *row.plain_defaults))
-            lines = [f"def {self.name}({signature}):"]
-        else:
-            lines = self.named()
-        if row.many:
-            first = row.many
-            lines.append(f"    {first}, diverted = admit_many(OP, {self.all_args()})")
-            lines += ["    if diverted is not None: return diverted[0]"]
-            lines.append(f"    a0 = [t._array for t in {first}]")
-            return lines
-        if row.takes:
-            lines += self.door()
-        for i, p in enumerate(row.takes):
-            empty = f" if {p} is not None else None" if p in row.optional else ""
-            lines.append(f"    a{i} = {p}._array{empty}")
-        if row.numbers:
-            lines.append(
-                "    if a0.dtype is not a1.dtype: a0, a1 = promote_arrays(a0, a1)"
-            )
-        if row.floats:
-            lines.append("    if a0.dtype.kind in 'biu':")
-            for i in range(2 if row.numbers else 1):
-                lines.append(f"        a{i} = a{i}.astype(default_dtype())")
-        return lines
-
-    def named(self) -> list[str]:
-        """The head of a function that also knows NumPy's names: Note [Other names]."""
-        row = self.row
-        parts = [
-            p if "=" in p or p == "*" else f"{p}=MISSING" for p in _split(row.signature)
-        ]
-        lines = [
-            f"def {self.name}({', '.join(parts)}, **more):",
-            f"    if more: return renamed(me, OP, more, {self.all_args()})",
-        ]
-        for p in row.plain:
-            if p in _split(row.signature):
-                lines.append(f"    if {p} is MISSING: raise missing(OP, {p!r})")
-        return lines
-
-    def door(self) -> list[str]:
-        row = self.row
-        test = " or ".join(
-            f"({p} is not None and type({p}) is not Tensor)"
-            if p in row.optional
-            else f"type({p}) is not Tensor"
-            for p in row.takes
-        )
-        if row.numbers:
-            a, b = row.takes
-            rest = f", ({self.plain_args()})" if row.plain else ""
-            door = "admit_operator" if self.name.startswith("__") else "admit_pair"
-            return [
-                f"    if {test}:",
-                f"        {a}, {b}, diverted = {door}(OP, {a}, {b}{rest})",
-                "        if diverted is not None: return diverted[0]",
-            ]
-        targets = ", ".join(row.takes)
-        return [
-            f"    if {test}:",
-            f"        ({targets},), diverted = admit(OP, {self.all_args()})",
-            "        if diverted is not None: return diverted[0]",
-        ]
-
-    def plain_args(self) -> str:
-        return "".join(f"{p}, " for p in self.row.plain)
-
-    def all_args(self) -> str:
-        return "(" + "".join(f"{p}, " for p in self.row.params) + ")"
-
-    def kernel_args(self) -> str:
-        row, args, star = self.row, [], False
-        for p in _params(row.signature):
-            if p == "*":
-                star = True
-                continue
-            value = p
-            if p in row.takes:
-                value = f"a{row.takes.index(p)}"
-            elif p == row.many:
-                value = "a0"
-            args.append(f"{p}={value}" if star and p not in row.takes else value)
-        return ", ".join(args)
-
-    def call(self) -> list[str]:
-        args = self.kernel_args()
-        return [
-            f"    try: r = run(kernel, {args})",
-            "    except Exception as error:",
-            f"        r = failed(OP, error, {args})",
-        ]
-
-    def out_of_place(self) -> str:
-        lines = [*self.head(), *self.call()]
-        if self.row.outputs:
-            lines += self.several()
-        else:
-            lines += self.single()
-        return "\n".join(lines) + "\n"
-
-    def single(self) -> list[str]:
-        row = self.row
-        lines = [
-            "    out = new(Tensor)",
-            "    out._array = r if type(r) is ndarray else asarray(r)",
-            "    out._grad_fn = out._cell = out._view = out._extra = None",
-        ]
-        if row.view:
-            args = "".join(f"{p}, " for p in row.params[1:])
-            lines.append(f"    mark_view(out, {row.params[0]}, OP, ({args}))")
-        return [*lines, *self.recording("out"), "    return out"]
-
-    def recording(self, out: str) -> list[str]:
-        row = self.row
-        tensors = row.many or "".join(f"{p}, " for p in row.takes)
-        rare = f"    elif m: rare(OP, m, {out}, ({tensors}), ({self.record_args()}))"
-        if not row.rules:
-            return ["    m = mode()", "    if m > 1" + rare[10:].replace("m:", ":", 1)]
-        if row.many:
-            edges = [f"        e = [edge(t) for t in {row.many}]"]
-            test, given = "any(x is not None for x in e)", "e"
-        else:
-            edges = [self.edge(i, p) for i, p in enumerate(row.rules)]
-            test = " or ".join(f"e{i} is not None" for i in range(len(row.rules)))
-            given = ", ".join(f"e{i}" for i in range(len(row.rules)))
-        record = f"record({out}, {given}, {self.record_args()})"
-        if not row.outputs:
-            record = f"{out}._grad_fn = {record}"
-        lines = ["    m = mode()", "    if m == 1:", *edges]
-        lines.append(f"        if {test}: {record}")
-        return [*lines, *self.inside_forward(out), rare]
-
-    def inside_forward(self, out: str) -> list[str]:
-        """The hot case among the rare ones: an op in Function.forward."""
-        row = self.row
-        if row.many or row.outputs:
-            return []
-        test = " or ".join(
-            f"{p} is not None and is_intermediate({p})"
-            if p in row.optional
-            else f"{p}._grad_fn is not None "
-            f"or {p}._extra is not None and {p}._extra.intermediate"
-            for p in row.takes
-        )
-        return ["    elif m == 16:", f"        if {test}: {out}._extra = INTERMEDIATE"]
-
-    def edge(self, i: int, p: str) -> str:
-        empty = f"None if {p} is None else " if p in self.row.optional else ""
-        return (
-            f"        e{i} = {empty}{p}._grad_fn if {p}._view is None else edge({p})"
-        )
-
-    def record_args(self) -> str:
-        return "".join(f"{p}, " for p in self.row.params)
-
-    def several(self) -> list[str]:
-        row = self.row
-        lines = ["    outs = [wrap(x) for x in r]"]
-        if row.view:
-            args = "".join(f"{p}, " for p in row.params[1:])
-            lines.append("    for i, out in enumerate(outs):")
-            lines.append(
-                f"        mark_view(out, {row.params[0]}, OP.parts, (i, {args}), 2)"
-            )
-        lines += self.recording("outs")
-        build = "result_type(*outs)" if len(row.outputs) > 1 else "tuple(outs)"
-        return [*lines, f"    return {build}"]
-
-    def inplace(self) -> str:
-        row = self.row
-        lines = self.head()
-        given = ", ".join(f"{p}" for p in row.takes)
-        lines += [
-            f"    return written(OP, ({given},), ({self.record_args()}), "
-            f"({''.join(f'a{i}, ' for i in range(len(row.takes)))}))"
-        ]
-        return "\n".join(lines) + "\n"
-
-    # -- the node ----------------------------------------------------------------------
-
-    def needed(self, p: str) -> list[str]:
-        """What the formula for argument `p` mentions."""
-        return [n for n in _names(self.row.rules[p]) if n not in ("g", "gs", "xp")]
-
-    def slots(self) -> list[str]:
-        """The slots of the node class."""
-        names: dict[str, None] = {}
-        for p in self.row.rules:
-            for n in self.needed(p):
-                names[f"_{n}"] = None
-                if n == "result" or n in self.row.outputs:
-                    names["cell"] = None
-        if self.row.many:
-            names["count"] = None
-        if self.row.differentiable > 1 or self.row.outputs == ["many"]:
-            names["made"] = None
-        return list(names)
-
-    def record(self) -> str:
-        """`record(out, edges…, arguments…)`: the node for a result."""
-        row = self.row
-        several = bool(row.outputs)
-        edges = "e" if row.many else ", ".join(f"e{i}" for i in range(len(row.rules)))
-        lines = [f"def record(out, {edges}, {self.record_args()}):"]
-        if row.overload:
-            lines.append(f"    node = new(Node1 if {row.overload} else Node0)")
-        else:
-            lines.append("    node = new(Node0)")
-        lines += [
-            "    node.seq = next(ticks)",
-            "    node.extra = node.versions = None",
-        ]
-        if several and "made" in row.saved:
-            lines.append("    node.shape = node.dtype = None")
-        else:
-            lines.append(f"    r = out{'[0]' * several}._array")
-            lines.append("    node.shape = r.shape; node.dtype = r.dtype")
-        lines += self.edges()
-        lines += self.saving()
-        if several:
-            lines += self.outputs()
-        lines.append("    return node")
-        return "\n".join(lines) + "\n"
-
-    def edges(self) -> list[str]:
-        row = self.row
-        if row.many:
-            return [
-                f"    e = [t if x is LEAF else x for x, t in zip(e, {row.many})]",
-                "    needs = 0",
-                "    for i, x in enumerate(e):",
-                "        if x is not None: needs |= 1 << i",
-                "    some_e = [x for x in e if x is not None]",
-                "    node.next = some_e[0] if len(some_e) == 1 else tuple(some_e)",
-                "    node.needs = needs; node.count = len(e)",
-            ]
-        names = list(row.rules)
-        lines = [
-            f"    if e{i} is LEAF: e{i} = {p}" for i, p in enumerate(names)
-        ]
-        if len(names) == 1:
-            return [*lines, "    node.next = e0; node.needs = needs = 1"]
-        if len(names) == 2:
-            return [
-                *lines,
-                "    if e1 is None: node.next = e0; node.needs = needs = 1",
-                "    elif e0 is None: node.next = e1; node.needs = needs = 2",
-                "    else: node.next = (e0, e1); node.needs = needs = 3",
-            ]
-        packed = ", ".join(f"e{i}" for i in range(len(names)))
-        return [*lines, f"    needs, node.next = some(({packed}))",
-                "    node.needs = needs"]
-
-    def saving(self) -> list[str]:
-        row = self.row
-        users: dict[str, int] = {}
-        for bit, p in enumerate(row.rules):
-            for n in self.needed(p):
-                users[n] = users.get(n, 0) | 1 << bit
-        lines = []
-        full = (1 << len(row.rules)) - 1
-        for n, mask in users.items():
-            pre = "    "
-            if n in row.takes and mask != full:
-                lines.append(f"    if needs & {mask}:")
-                pre += "    "
-            lines += [pre + line for line in self.save(n)]
-        return lines
-
-    def save(self, n: str) -> list[str]:
-        row = self.row
-        if n in row.takes:
-            test = f"{n} is not None and " if n in row.optional else ""
-            return [
-                f"node._{n} = {n}",
-                f"if {test}{n}._cell is not None: "
-                f"note_version(node, '{n}', {n}._cell)",
-            ]
-        if n == row.many:
-            return [f"node._{n} = {n}"]
-        if n == "result":
-            return self.save_output(n, "out")
-        if n in row.outputs:
-            return self.save_output(n, f"out[{row.outputs.index(n)}]")
-        if n.endswith("_shape") and n[:-6] == row.many:
-            return [f"node._{n} = [t._array.shape for t in {row.many}]"]
-        if n.endswith("_shape") and n[:-6] in row.takes:
-            return [f"node._{n} = {n[:-6]}._array.shape"]
-        if n.endswith("_dtype") and n[:-6] in row.takes:
-            return [f"node._{n} = {n[:-6]}._array.dtype"]
-        if n in row.params:
-            return [f"node._{n} = {n}"]
-        raise TypeError(f"{row.name}: a formula asks for {n!r}, which nobody knows")
-
-    def save_output(self, n: str, out: str) -> list[str]:
-        return [
-            f"node._{n} = {out}._array",
-            f"if {out}._cell is None: {out}._cell = Cell()",
-            f"node.cell = {out}._cell",
-            f"note_version(node, '{n}', node.cell)",
-        ]
-
-    def outputs(self) -> list[str]:
-        row = self.row
-        if "made" not in row.saved:
-            return ["    out[0]._grad_fn = node"]
-        n = "len(out)" if row.outputs == ["many"] else str(row.differentiable)
-        return [
-            f"    n = {n}",
-            "    node.made = [(t._array.shape, t._array.dtype) for t in out[:n]]",
-            "    for i in range(n):",
-            "        out[i]._grad_fn = output_of(node, i, n, out[i]._array)",
-        ]
-
-    def backward(self) -> str:
-        """`raw`, `recorded` and `release` of the node class."""
-        lines = [*self.walk("raw", raw=True), *self.walk("recorded", raw=False)]
-        held = [
-            s
-            for s in self.slots()
-            if s[1:] in self.row.takes or s[1:] in ("result", self.row.many)
-            or s[1:] in self.row.outputs
-        ]
-        if held:
-            lines.append("def release(node):")
-            names = [f"node.{s}" for s in held]
-            if "cell" in self.slots():
-                names.append("node.cell")
-            lines.append(f"    {' = '.join(names)} = RELEASED")
-        return f"{chr(10).join(lines)}\n"
-
-    def walk(self, name: str, raw: bool) -> list[str]:
-        row = self.row
-        lines = [f"def {name}(node, g, needs):"]
-        if "made" in self.slots():
-            lines.append("    gs = g.grads")
-        if row.many:
-            lines += ["    " + x for x in self.formula(row.many, raw, "r")]
-            return [
-                *lines,
-                "    r = [x for i, x in enumerate(r) if needs >> i & 1]",
-                "    return r if len(r) > 1 else r[0]",
-            ]
-        names = list(row.rules)
-        if len(names) == 1:
-            return lines + ["    " + x for x in self.formula(names[0], raw, "")]
-        for i, p in enumerate(names):
-            lines.append(f"    if needs & {1 << i}:")
-            lines += ["        " + x for x in self.formula(p, raw, f"r{i}")]
-        if len(names) == 2:
-            return [
-                *lines,
-                "    if needs == 3: return r0, r1",
-                "    return r0 if needs == 1 else r1",
-            ]
-        lines.append("    r = []")
-        for i in range(len(names)):
-            lines.append(f"    if needs & {1 << i}: r.append(r{i})")
-        return [*lines, "    return r if len(r) > 1 else r[0]"]
-
-    def formula(self, p: str, raw: bool, to: str) -> list[str]:
-        """The lines that unpack what the formula needs and call it."""
-        lines: list[str] = []
-        args = []
-        for n in _names(self.row.rules[p]):
-            if n in ("g", "gs"):
-                args.append(n)
-            elif n == "xp":
-                args.append("RAW" if raw else "RECORDED")
-            elif n in self.row.takes:
-                lines += self.unpack(n)
-                have = f"None if {n} is None else " if n in self.row.optional else ""
-                args.append(f"({have}{n}._array)" if raw else n)
-            elif n == self.row.many:
-                args.append(
-                    f"[t._array for t in node._{n}]" if raw else f"node._{n}"
-                )
-            elif n == "result" or n in self.row.outputs:
-                lines.append(f"{n} = node._{n}")
-                lines.append(f"if node.cell.count: {n} = take_result(node, '{n}')")
-                at = 0 if n == "result" else self.row.outputs.index(n)
-                args.append(n if raw else f"as_saved(node, {n}, {at})")
-            else:
-                args.append(f"node._{n}")
-        call = f"rule_{p}({', '.join(args)})"
-        return [*lines, f"{to} = {call}" if to else f"return {call}"]
-
-    def unpack(self, n: str) -> list[str]:
-        test = f"{n} is not None and " if n in self.row.optional else ""
-        return [
-            f"{n} = node._{n}",
-            f"if {test}{n}._cell is not None: {n} = take(node, '{n}', {n})",
-        ]

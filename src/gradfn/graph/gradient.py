@@ -1,0 +1,179 @@
+"""Gradients as they travel: made to fit, handed to users, added to leaves.
+
+Note [Who may write into a gradient]
+    The arrays that travel are shared: `add` hands the same one to both sides. The
+    engine writes into an array, or lets `.grad` or a user keep it, only if nobody else
+    holds it. That is decided by counting references, as PyTorch does, against counts
+    taken when this module is loaded (they differ between Python versions). A user who
+    gets an array that others hold gets it read-only, and a tensor over a read-only
+    array takes a copy before it is written (`ops.inplace.own`).
+"""
+
+from __future__ import annotations
+
+import threading
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from gradfn._state import GRAD, mode
+from gradfn.graph.node import Parts
+from gradfn.tensor import Tensor, extra_of, ndarray, wrap
+
+leaf_lock = threading.RLock()
+
+
+def references(array: Any) -> int:
+    """The reference count of `array`, seen from one call below."""
+    return getrefcount(array)
+
+
+def _held_by_caller() -> int:
+    array = np.empty(0)
+    return references(array)
+
+
+def _held_by_caller_and_its() -> int:
+    def callee(array: Any) -> int:
+        return references(array)
+
+    array = np.empty(0)
+    return callee(array)
+
+
+IN_ONE, IN_TWO = _held_by_caller(), _held_by_caller_and_its()
+
+
+def hand_out(array: Any, callers: int = 2) -> Tensor:
+    """A tensor around a gradient, safe to give to a user (Note [Who may write …]).
+
+    `callers`: how many functions on the stack hold the array, this one not counted.
+    """
+    if type(array) is not ndarray:
+        return wrap(np.asarray(array))
+    base = array.base
+    if base is None:
+        if references(array) <= IN_ONE + callers:
+            return wrap(array)
+    elif 0 in array.strides and array.size > 1:
+        return wrap(array.copy())
+    shared = array.view()
+    shared.flags.writeable = False
+    return wrap(shared)
+
+
+def own_tensor(grad: Any) -> Tensor:
+    """A tensor for a user to keep: around the array if nobody else holds it."""
+    array = np.asarray(grad)
+    del grad
+    if array.base is None and references(array) <= IN_ONE + 2 and array.flags.writeable:
+        return wrap(array)
+    return wrap(array.copy())
+
+
+def accumulate_array(leaf: Tensor, grad: Any) -> None:
+    """Adds an array to .grad, in place if there is one; runs post-accumulate hooks."""
+    extra = leaf._extra
+    if extra is None:
+        extra = extra_of(leaf)
+    with leaf_lock:
+        have = extra.grad
+        if have is None:
+            sole = grad.base is None and references(grad) <= IN_TWO
+            extra.grad = wrap(grad if sole and grad.flags.writeable else grad.copy())
+        elif have._grad_fn is None and have._array.flags.writeable:
+            np.add(have._array, grad, out=have._array)
+            if have._cell is not None:
+                have._cell.count += 1
+        else:
+            extra.grad = wrap(have._array + grad)
+    if extra.post_hooks:
+        call_post_hooks(leaf)
+
+
+def accumulate_tensor(leaf: Tensor, grad: Tensor) -> None:
+    """The same for a tensor, recorded."""
+    extra = extra_of(leaf)
+    with leaf_lock:
+        have = extra.grad
+        extra.grad = grad.clone() if have is None else have + grad
+    call_post_hooks(leaf)
+
+
+def retain(t: Tensor, grad: Tensor) -> None:
+    """Puts a copy of the gradient into .grad of a tensor with retain_grad."""
+    extra = extra_of(t)
+    have = extra.grad
+    fresh = grad.clone() if mode() & GRAD else wrap(grad._array.copy())
+    extra.grad = fresh if have is None else have + fresh
+
+
+def call_post_hooks(leaf: Tensor) -> None:
+    """Calls the post-accumulate-grad hooks of a leaf."""
+    hooks = leaf._extra.post_hooks if leaf._extra is not None else None
+    for hook in list(hooks.values()) if hooks else ():
+        if hook(leaf) is not None:
+            raise RuntimeError(
+                "Tensor post accumulate grad hooks should return None; change .grad in "
+                "the hook instead of returning something"
+            )
+
+
+# -- shape and dtype ------------------------------------------------------------------
+
+
+def summed_dims(shape: Any, wanted: Any) -> tuple[int, ...] | None:
+    """The dims to sum so that `shape` becomes `wanted`; None if that can't be."""
+    extra = len(shape) - len(wanted)
+    if extra < 0:
+        return None
+    for have, want in zip(shape[extra:], wanted, strict=True):
+        if have != want and want != 1:
+            return None
+    return (
+        *range(extra),
+        *(i + extra for i, n in enumerate(wanted) if n == 1 != shape[i + extra]),
+    )
+
+
+def fit_array(grad: Any, shape: Any, dtype: Any) -> Any:
+    """`grad` summed down to `shape`, then cast; complex to real keeps the real part."""
+    if type(grad) is Parts:
+        return grad
+    if grad.shape != shape:
+        grad = run_sum(grad, shape)
+    if grad.dtype != dtype:
+        if grad.dtype.kind == "c" and dtype.kind != "c":
+            grad = grad.real
+        grad = grad.astype(dtype, copy=False)
+    return np.asarray(grad)
+
+
+def run_sum(grad: Any, shape: Any) -> Any:
+    """`grad` summed over the dims that broadcasting added; RuntimeError if it can't."""
+    dims = summed_dims(grad.shape, shape)
+    if dims is None:
+        raise bad_shape(grad.shape, shape)
+    return grad.sum(axis=dims).reshape(shape)
+
+
+def fit_tensor(grad: Any, shape: Any, dtype: Any) -> Any:
+    """fit_array for tensors, recorded."""
+    if type(grad) is Parts:
+        return grad
+    if grad._array.shape != shape:
+        grad = run_sum(grad, shape)
+    if grad._array.dtype != dtype:
+        if grad._array.dtype.kind == "c" and dtype.kind != "c":
+            grad = grad.real
+        grad = grad.to(dtype)
+    return grad
+
+
+def bad_shape(got: Any, wanted: Any) -> RuntimeError:
+    """The error for a gradient that no broadcast sum can make fit."""
+    return RuntimeError(
+        f"gradient has shape {list(got)} but expected shape compatible with "
+        f"{list(wanted)}"
+    )

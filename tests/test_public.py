@@ -1,0 +1,34 @@
+"""The names that gradfn shows."""
+
+from __future__ import annotations
+
+import pytest
+
+import gradfn
+
+
+def test_all_is_sorted_and_true() -> None:
+    assert gradfn.__all__ == sorted(gradfn.__all__)
+    assert all(hasattr(gradfn, name) for name in gradfn.__all__)
+    assert {"Tensor", "tensor", "no_grad", "float32", "mul"} <= set(gradfn.__all__)
+
+
+def test_no_helper_is_public() -> None:
+    assert not [n for n in gradfn.__all__ if n.startswith("_")]
+    assert not {"annotations", "ops", "graph", "printing"} & set(gradfn.__all__)
+
+
+def test_a_name_that_gradfn_lacks_is_refused_by_name() -> None:
+    with pytest.raises(AttributeError, match="gradfn, not PyTorch.*'quaternion'"):
+        gradfn.quaternion
+
+
+def test_every_public_function_is_documented() -> None:
+    bare = [
+        name
+        for name in gradfn.__all__
+        if callable(getattr(gradfn, name))
+        and not getattr(gradfn, name).__doc__
+        and getattr(getattr(gradfn, name), "__module__", "") != "gradfn"  # rows
+    ]
+    assert bare == []
