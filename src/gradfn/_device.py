@@ -12,6 +12,9 @@ class device:
 
     __slots__ = ("index", "type")
 
+    type: str
+    index: int | None
+
     def __init__(self, type: Any = "cpu", index: int | None = None) -> None:
         if isinstance(type, device):
             type, index = type.type, type.index

@@ -74,12 +74,12 @@ def by_name(name: str) -> dtype:
 
 
 _CATEGORY: Final = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-_COMPLEX: Final = {
+_COMPLEX: Final[dict[Any, np.dtype[Any]]] = {
     np.dtype("float16"): np.dtype("complex64"),
     np.dtype("float32"): np.dtype("complex64"),
     np.dtype("float64"): np.dtype("complex128"),
 }
-_REAL: Final = {
+_REAL: Final[dict[Any, np.dtype[Any]]] = {
     np.dtype("complex64"): np.dtype("float32"),
     np.dtype("complex128"): np.dtype("float64"),
 }

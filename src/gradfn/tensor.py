@@ -139,6 +139,9 @@ class Tensor:
     __array_priority__ = 1000  # NumPy's operators leave ndarray + Tensor to us
 
     if TYPE_CHECKING:  # what `method` adds
+        grad: Any
+        data: Any
+        requires_grad: bool
 
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
@@ -219,7 +222,8 @@ class Tensor:
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (Tensor, int, float, complex, np.generic)):
-            return bool((self == element).any().item())
+            found: Any = self == element
+            return bool(found.any().item())
         raise RuntimeError(
             "Tensor.__contains__ only supports Tensor or scalar, "
             f"but you passed in a {type(element)}."
@@ -264,10 +268,10 @@ def empty_array() -> np.ndarray[Any, Any]:
 
 def wrap(array: np.ndarray[Any, Any], cls: type = Tensor) -> Tensor:
     """A tensor around `array` itself, without history."""
-    t = new(cls)
+    t: Tensor = new(cls)
     t._array = array if type(array) is ndarray else np.asarray(array)
     t._grad_fn = t._cell = t._view = t._extra = None
-    return t  # type: ignore[no-any-return]
+    return t
 
 
 def share(t: Tensor, array: np.ndarray[Any, Any]) -> Tensor:

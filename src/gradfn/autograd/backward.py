@@ -34,9 +34,7 @@ def _seed(root: Any, grad: Any, place: int) -> Tensor:
     if grad is None:
         return _implicit(shape, dtype)
     if not isinstance(grad, Tensor):
-        raise TypeError(
-            f"gradients can be either Tensors or None, but got {type(grad)}"
-        )
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad)}")
     if grad._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{place}] has a shape of {grad.shape} and "
@@ -118,7 +116,7 @@ def backward(
 
 def _accumulating(inputs: list[Any]) -> dict[Any, Any]:
     """What to capture for `backward(inputs=…)`; non-leaves retain their gradient."""
-    captures = {}
+    captures: dict[Any, Any] = {}
     for t in inputs:
         target = target_and_shape(t)[0]
         if target is None:
@@ -141,7 +139,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> Any:
     """The derivatives of `outputs` with respect to `inputs`; `.grad` is left alone.
 
     Returns a tuple with one gradient for each input, of its shape and dtype.

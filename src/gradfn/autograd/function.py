@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from functools import cache
 from typing import Any
 
 from gradfn._state import FORWARD, GRAD, MODE
@@ -142,8 +141,8 @@ class Function(metaclass=FunctionMeta):
         """Runs forward on the arguments and records the operation."""
         split = cls.setup_context is not Function.setup_context
         if kwargs or split:
-            args, kwargs = bound(cls.forward, not split, args, kwargs)
-        ctx = new(cls._backward_cls)
+            args, kwargs = bound(cls, not split, args, kwargs)
+        ctx: FunctionNode = new(cls._backward_cls)
         ctx.seq = next(ticks)
         ctx.extra = ctx.versions = None
         needs = collect(ctx, args)
@@ -162,20 +161,18 @@ class Function(metaclass=FunctionMeta):
 
 
 def bound(
-    forward: Any, has_ctx: bool, args: Any, kwargs: Any
+    cls: type[Function], has_ctx: bool, args: Any, kwargs: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional arguments with defaults filled in, and keyword-only ones."""
-    signature = _signature(forward)
+    node: Any = cls._backward_cls
+    if node._signature[0] is not cls.forward:
+        node._signature = cls.forward, inspect.signature(cls.forward)
+    signature = node._signature[1]
     given = ((None, *args) if has_ctx else args, kwargs)
     call = signature.bind(*given[0], **given[1])
     if not has_ctx:
         call.apply_defaults()
     return call.args[has_ctx:], call.kwargs
-
-
-@cache
-def _signature(forward: Any) -> inspect.Signature:
-    return inspect.signature(forward)
 
 
 def collect(ctx: FunctionNode, args: Any) -> int:

@@ -51,7 +51,7 @@ class Guard:
     def __call__(self, function: Callable[..., Any]) -> Any:
         """Decorates a function, generator function, coroutine function or class."""
         if inspect.isclass(function):
-            function.__init__ = self(function.__init__)  # type: ignore[misc]
+            function.__init__ = self(function.__init__)  # type: ignore[method-assign]
             return function
         if inspect.isgeneratorfunction(function):
             return _generator(self, function)

@@ -89,13 +89,14 @@ class FunctionNode(FunctionCtx, Node):
 
     _forward_cls: type[Function]
     _backward_name = "backward"
+    _signature: Any = (None, None)  # (forward, its signature)
     takes_none = True
     saves = True
     _places: Any = ()
     _arguments = 0
     _asked: int | None = None
     _outputs: Any = None  # (shape, dtype) or None for each output, if several
-    _differentiable_out = (0,)
+    _differentiable_out: tuple[int, ...] = (0,)
     _sources: Any = ()  # the input tensors, if some were written
 
     # -- for the user ------------------------------------------------------------------
@@ -109,7 +110,7 @@ class FunctionNode(FunctionCtx, Node):
         for t in kept:
             if type(t) is not Tensor or t._cell is not None:
                 return self._unpacked(kept)
-        return kept  # type: ignore[no-any-return]
+        return kept
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
@@ -428,7 +429,7 @@ def refusal(source: Node, message: str, array: Any) -> Refusal:
     node.seq, node.extra, node.versions = next(ticks), None, None
     node.needs, node.next = source.needs, source.next
     node.shape, node.dtype, node.message = array.shape, array.dtype, message
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -75,7 +75,7 @@ def explain(node: Any, error: Exception) -> None:
 
 def story(node: Any) -> str:
     """Where the node was made, then in whose backward, if in one."""
-    parts = []
+    parts: list[str] = []
     while node is not None and node.extra is not None and node.extra.trace:
         head = (
             f"Error detected in {node.name()}. Traceback of forward call that caused the "

@@ -120,7 +120,7 @@ class Run:
         for root, grad in zip(roots, grads, strict=True):
             if root in self.waiting or root in self.leaves_waiting:
                 self.send(root, self.seed(grad))
-        del grad, grads  # type: ignore[possibly-undefined]
+        del grad, grads
         self.serve_leaves()
         self.walk(None, None, counted=True)
 
@@ -253,7 +253,7 @@ class Run:
 
     def send(self, target: Any, grad: Any) -> None:
         """Brings a gradient to a node or leaf, which may be ready then."""
-        left = self.waiting.get(target)
+        left: Any = self.waiting.get(target)
         at, leaf = target, left is None
         if leaf:
             left = self.leaves_waiting[target]
@@ -460,9 +460,7 @@ def current_run() -> Any:
     return depth.run
 
 
-def _in_thread(
-    task: Run, roots: Any, grads: Any, create_graph: bool, level: int
-) -> None:
+def _in_thread(task: Run, roots: Any, grads: Any, create_graph: bool, level: int) -> None:
     failure: list[BaseException] = []
 
     def work() -> None:

@@ -187,7 +187,7 @@ def output_of(node: Node, index: int, count: int, array: Any) -> Output:
     out.needs, out.next = 1, node
     out.shape, out.dtype = array.shape, array.dtype
     out.index, out.count = index, count
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 class AccumulateGrad(Node):
@@ -195,7 +195,7 @@ class AccumulateGrad(Node):
 
     __slots__ = ("variable",)
     variable: Tensor
-    next_functions = ()  # type: ignore[assignment]
+    next_functions = ()
 
     def __call__(self, *grads: Any) -> Any:
         """Adds a gradient to the leaf's .grad."""

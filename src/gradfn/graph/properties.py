@@ -145,7 +145,7 @@ def _del_grad(self: Tensor) -> None:
 
 
 assignable(grad, _set_grad)
-Tensor.grad = Tensor.grad.deleter(_del_grad)  # type: ignore[attr-defined]
+Tensor.grad = Tensor.grad.deleter(_del_grad)
 Tensor._grad = Tensor.grad  # type: ignore[attr-defined]
 
 
@@ -282,7 +282,7 @@ def _version(self: Tensor) -> int:
 @attribute
 def _base(self: Tensor) -> Tensor | None:
     """The tensor of which this is a view."""
-    return None if self._view is None else self._view.base  # type: ignore[no-any-return]
+    return None if self._view is None else self._view.base
 
 
 @method

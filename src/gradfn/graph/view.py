@@ -205,7 +205,7 @@ def copy_slices(base: Tensor, chain: Any, fn: Node, own: int) -> CopySlices:
         node.needs |= 1
         others.insert(0, base if base._grad_fn is LEAF else base._grad_fn)
     node.next = others[0] if len(others) == 1 else tuple(others)
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 def laid_out(g: Any, strides: tuple[int, ...]) -> Any:

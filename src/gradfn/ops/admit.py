@@ -36,7 +36,7 @@ on_default_change.append(forget_numbers)
 
 def number(value: Any, like: np.dtype[Any]) -> Tensor:
     """The 0-d tensor for a Python number that stands beside a tensor of dtype `like`."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind not in (float, int, bool, complex):
         kind = type(value.item())
         value = value.item()

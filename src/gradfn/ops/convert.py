@@ -23,9 +23,7 @@ op("clone(self, *, memory_format=None)", _copy, self=lambda g: g)
 
 
 def _cast(a: Any, dtype: Any) -> Any:
-    return (
-        a.real.astype(dtype) if a.dtype.kind == "c" != dtype.kind else a.astype(dtype)
-    )
+    return a.real.astype(dtype) if a.dtype.kind == "c" != dtype.kind else a.astype(dtype)
 
 
 # The engine casts gradients back, so the formula has nothing to do.
@@ -50,7 +48,7 @@ def tolist(self: Tensor) -> Any:
 
 
 @method
-def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
+def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The values as an ndarray that shares the tensor's memory.
 
     RuntimeError if the tensor requires grad, unless `force` (which detaches).
@@ -64,9 +62,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
 
 
 @method
-def __array__(
-    self: Tensor, dtype: Any = None, copy: bool | None = None
-) -> np.ndarray[Any, Any]:
+def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """The values as an ndarray, for NumPy's functions."""
     array = self.numpy()
     if dtype is None and not copy:
@@ -99,7 +95,7 @@ def cast(t: Tensor, target: np.dtype[Any], copy: bool = False) -> Tensor:
     """`t` in another dtype; itself if it has that already and `copy` is not set."""
     if t._array.dtype != target:
         return t._to_copy(target)  # type: ignore[no-any-return]
-    return t.clone() if copy else t  # type: ignore[no-any-return]
+    return t.clone() if copy else t
 
 
 @method

@@ -23,9 +23,7 @@ def renamed(
     given = dict(zip(op.params, values, strict=True))
     out = more.pop("out", None)
     for name, value in more.items():
-        own_name = (
-            op.params[0] if name in ("input", "x") else NUMPY_NAMES.get(name, name)
-        )
+        own_name = op.params[0] if name in ("input", "x") else NUMPY_NAMES.get(name, name)
         if own_name not in given:
             raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'")
         given[own_name] = value

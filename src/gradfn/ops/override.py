@@ -59,9 +59,7 @@ def as_class(t: Tensor, cls: type) -> Tensor:
     return out
 
 
-def _default(
-    cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None
-) -> Any:
+def _default(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Calls an op on plain tensors; its results are instances of `cls`."""
     kwargs = kwargs or {}
     return _classed(func(*_plain(tuple(args)), **kwargs), cls)

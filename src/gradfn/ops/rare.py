@@ -131,13 +131,13 @@ def translated(op: Any, error: Exception, args: Any) -> Exception:
     """PyTorch's error for one of NumPy's."""
     text = str(error)
     if isinstance(error, np.exceptions.AxisError):
-        if error.ndim is not None:
+        if error.ndim is not None and error.axis is not None:
             return dim_error(error.axis, error.ndim)
         return IndexError(text)
     if isinstance(error, ValueError) and "broadcast" in text:
         shapes = [x.shape for x in args if isinstance(x, np.ndarray)]
         return broadcast_error(shapes) or RuntimeError(f"{op.name}(): {text}")
-    if isinstance(error, np._core._exceptions._UFuncNoLoopError):
+    if type(error).__name__ == "_UFuncNoLoopError":  # NumPy keeps it private
         kinds = ", ".join(str(x.dtype) for x in args if isinstance(x, np.ndarray))
         return RuntimeError(f'"{op.name}" not implemented for {kinds}')
     if isinstance(error, ValueError) and not isinstance(error, UnicodeError):

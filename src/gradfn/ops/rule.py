@@ -185,9 +185,7 @@ def _stub(row: Op, name: str = "", reflected: bool = False) -> FunctionType:
         function.__kwdefaults__ = made.__kwdefaults__
 
     space["ready"] = ready
-    code = (
-        f"def {name}(*args, **kwargs):\n    ready()\n    return me(*args, **kwargs)\n"
-    )
+    code = f"def {name}(*args, **kwargs):\n    ready()\n    return me(*args, **kwargs)\n"
     made = {**space}
     exec(_stub_code(name, code), made)
     function = FunctionType(made[name].__code__, space, name)
@@ -292,7 +290,7 @@ def _compile(row: Op) -> None:
 def _result_type(row: Op) -> Any:
     kind = namedtuple(row.name, row.outputs)  # type: ignore[misc]
     kind.__module__ = "torch.return_types"
-    kind.__repr__ = _result_repr  # type: ignore[assignment]
+    kind.__repr__ = _result_repr  # type: ignore[method-assign]
     return kind
 
 
