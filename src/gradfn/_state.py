@@ -32,6 +32,8 @@ FORWARD = 16  # inside Function.forward: intermediates are marked
 
 MODE: ContextVar[int] = ContextVar("gradfn_mode", default=GRAD)
 mode: Callable[[], int] = MODE.get
+set_mode = MODE.set
+reset_mode = MODE.reset
 
 _quiet = Context()
 _quiet.run(np.seterr, all="ignore")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from gradfn._state import GRAD, mode
 from gradfn.graph import engine
 from gradfn.graph.edge import GradientEdge, target_and_shape
+from gradfn.graph.node import Node
 from gradfn.tensor import Tensor, method, wrap
 
 
@@ -111,7 +113,7 @@ def backward(
     seeds = _seeds(roots, given, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
     captures = None if wanted is None else _accumulating(wanted)
-    engine.backward(targets, seeds, keep, create_graph, captures, into_grad=True)
+    engine.backward(targets, seeds, keep, create_graph, captures)
 
 
 def _accumulating(inputs: list[Any]) -> dict[Any, Any]:
@@ -171,7 +173,7 @@ def grad(
             )
         places.append(target)
     captures = dict.fromkeys(places)
-    engine.backward(targets, seeds, keep, create_graph, captures)
+    engine.backward(targets, seeds, keep, create_graph, captures, into_grad=False)
     got = [captures[target] for target in places]
     if materialize_grads:
         return tuple(
@@ -240,24 +242,22 @@ def tensor_backward(
     See `gradfn.autograd.backward`. A tensor with more than one element needs a
     `gradient` of its shape (RuntimeError).
     """
-    if gradient is None and inputs is None and not create_graph:
-        target, shape, dtype = target_and_shape(self)
-        if target is not None and shape == () and dtype.kind == "f":
-            engine.backward((target,), (_one(dtype),), bool(retain_graph), False)
-            return
+    if gradient is None and inputs is None and not create_graph:  # the usual call
+        node, array = self._grad_fn, self._array
+        one = ONES.get(array.dtype)
+        if one is not None and not array.ndim and self._view is None and mode() <= GRAD:
+            if isinstance(node, Node):
+                task = engine.Run(bool(retain_graph))
+                task.roots = (node,)
+                engine.start(task, 0, task.from_node, node, one)
+                return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-_ONES: dict[Any, Tensor] = {}
-
-
-def _one(dtype: Any) -> Tensor:
-    """1, which is handed to the engine and never written (Note [Who may write …])."""
-    one = _ONES.get(dtype)
-    if one is None:
-        one = _ONES[dtype] = wrap(np.ones((), dtype))
-        one._array.flags.writeable = False
-    return one
+# The gradient of a scalar: never written, for the table holds it (Note [Who may write …]).
+ONES: Final = {np.dtype(d): np.ones((), d) for d in ("float32", "float64")}
+for _one in ONES.values():
+    _one.flags.writeable = False
 
 
 Tensor.backward = tensor_backward  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from typing import Any
 
-from gradfn._state import FORWARD, GRAD, MODE
+from gradfn._state import FORWARD, GRAD, mode, reset_mode, set_mode
 from gradfn.autograd.node import (
     CONTAINERS,
     FunctionCtx,
@@ -146,9 +146,9 @@ class Function(metaclass=FunctionMeta):
         ctx.seq = next(ticks)
         ctx.extra = ctx.versions = None
         needs = collect(ctx, args)
-        flags = MODE.get()
+        flags = mode()
         ctx.needs = needs if flags & GRAD else 0
-        token = MODE.set(flags & ~GRAD | FORWARD if needs else flags & ~GRAD)
+        token = set_mode(flags & ~GRAD | FORWARD if needs else flags & ~GRAD)
         try:
             if split:
                 out = cls.forward(*args, **kwargs)
@@ -156,8 +156,24 @@ class Function(metaclass=FunctionMeta):
             else:
                 out = cls.forward(ctx, *args, **kwargs)
         finally:
-            MODE.reset(token)
-        return finished(ctx, args, out, flags)
+            reset_mode(token)
+        if (
+            type(out) is not Tensor
+            or ctx._unusual
+            or out._grad_fn is not None
+            or out._view is not None
+            or among(out, args)
+        ):
+            return finished(ctx, args, out, flags)
+        if out._extra is INTERMEDIATE:
+            out._extra = None
+        if ctx.needs:
+            r = out._array
+            if r.dtype.kind in "fc":
+                ctx.shape, ctx.dtype = r.shape, r.dtype
+                out._grad_fn = ctx
+            keep(ctx, (out,), flags)
+        return out
 
 
 def bound(
@@ -222,10 +238,7 @@ def tensors_in(args: Any) -> list[Tensor]:
 
 
 def finished(ctx: FunctionNode, args: Any, out: Any, flags: int) -> Any:
-    """Makes ctx the history of the outputs, and keeps what was to be saved."""
-    if type(out) is Tensor and out._grad_fn is None and out._view is None:
-        if not (ctx._dirty or ctx._non_differentiable or among(out, args)):
-            return single(ctx, out, flags)
+    """Makes ctx the history of any outputs, and keeps what was to be saved."""
     if isinstance(out, (tuple, list)):
         outs = several(ctx, args, list(out))
         named = hasattr(out, "_fields")
@@ -244,19 +257,6 @@ def among(x: Any, things: Any) -> bool:
         if thing is x:
             return True
     return False
-
-
-def single(ctx: FunctionNode, out: Tensor, flags: int) -> Tensor:
-    """The usual case: one new tensor."""
-    if out._extra is INTERMEDIATE:
-        out._extra = None
-    if ctx.needs:
-        r = out._array
-        if r.dtype.kind in "fc":
-            ctx.shape, ctx.dtype = r.shape, r.dtype
-            out._grad_fn = ctx
-        keep(ctx, (out,), flags)
-    return out
 
 
 def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
@@ -351,15 +351,11 @@ def check_dirty(ctx: FunctionNode, inputs: list[Tensor], outs: list[Any]) -> Non
 
 
 def keep(ctx: FunctionNode, outs: Any, flags: int) -> None:
-    """Moves what was given to save_for_backward into `_saved`."""
-    todo = ctx._to_save
-    if todo:
-        del ctx._to_save
-        for t in todo:
-            if type(t) is not Tensor or t._cell is not None or among(t, outs):
-                todo = tuple(kept(i, t, outs) for i, t in enumerate(todo))
-                break
-        ctx._saved = todo
+    """Sees to it that what save_for_backward was given can be kept as it is."""
+    for t in ctx._saved:
+        if type(t) is not Tensor or t._cell is not None or among(t, outs):
+            ctx._saved = tuple(kept(i, t, outs) for i, t in enumerate(ctx._saved))
+            break
     if flags & ~GRAD:
         from gradfn.ops.rare import finish
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from gradfn._state import GRAD, MODE, mode
 from gradfn.graph import saved
-from gradfn.graph.gradient import hand_out, summed_dims
+from gradfn.graph.gradient import hand_out
 from gradfn.graph.node import Node, edges_of, new, output_of, public_edge, ticks
 from gradfn.graph.view import edge
 from gradfn.tensor import LEAF, Tensor, wrap
@@ -43,8 +43,8 @@ CONTAINERS = (list, tuple, dict)
 class FunctionCtx:
     """What forward and backward may do with `ctx`, besides setting attributes."""
 
-    _to_save: tuple[Tensor | None, ...] = ()
     _saved: Any = ()
+    _unusual = False  # was any of the following set?
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
     _materialize = True
@@ -56,7 +56,7 @@ class FunctionCtx:
         Call it once in forward or setup_context. What is saved is checked: overwriting
         it in place before backward uses it raises RuntimeError there.
         """
-        self._to_save = tensors
+        self._saved = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors for `ctx.saved_tensors` in jvp."""
@@ -70,11 +70,11 @@ class FunctionCtx:
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Declares inputs that forward wrote into; each must be returned, too."""
-        self._dirty = tensors
+        self._dirty, self._unusual = tensors, True
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Declares outputs that have no gradient; backward gets zeros for them."""
-        self._non_differentiable = tensors
+        self._non_differentiable, self._unusual = tensors, True
 
     def set_materialize_grads(self, value: bool) -> None:
         """Should backward get zeros (True, the default) or None for unused outputs?"""
@@ -91,7 +91,6 @@ class FunctionNode(FunctionCtx, Node):
     _backward_name = "backward"
     _signature: Any = (None, None)  # (forward, its signature)
     takes_none = True
-    saves = True
     _places: Any = ()
     _arguments = 0
     _asked: int | None = None
@@ -149,8 +148,6 @@ class FunctionNode(FunctionCtx, Node):
         else:
             parts = [None if x is None else hand_out(x, 4) for x in _parts(g, self)]
             grads = self._call(self._filled(parts), needs)
-        if type(grads) is Tensor:
-            return grads._array
         if type(grads) is list:
             return [None if x is None else x._array for x in grads]
         return None if grads is None else grads._array
@@ -208,10 +205,9 @@ class FunctionNode(FunctionCtx, Node):
             got = self._counted(got)
         places = self._places
         if not needs & (needs - 1):
-            bit = needs.bit_length() - 1
-            return self._checked(got, places[bit], bit)
+            return self._checked(got, places[needs.bit_length() - 1])
         return [
-            self._checked(got, place, bit)
+            self._checked(got, place)
             for bit, place in enumerate(places)
             if needs >> bit & 1
         ]
@@ -227,30 +223,19 @@ class FunctionNode(FunctionCtx, Node):
             "is none."
         )
 
-    def _checked(self, got: Any, place: Any, bit: int) -> Tensor | None:
+    def _checked(self, got: Any, place: Any) -> Tensor | None:
         x = got[place] if type(place) is int else _dig(self, got, place)
-        if x is None:
-            return None
-        if not isinstance(x, Tensor):
-            raise TypeError(
-                f"expected Variable or None (got {type(x).__name__}): "
-                f"{self._forward_cls.__name__}.backward must return tensors, look at "
-                f"gradient {_spell(place)}"
-            )
-        shape = self._target(bit).shape
-        if x._array.shape != shape and summed_dims(x._array.shape, shape) is None:
-            raise RuntimeError(
-                f"Function {self.name()} returned an invalid gradient at index "
-                f"{_spell(place)} - got {list(x.shape)} but expected shape compatible "
-                f"with {list(shape)}"
-            )
-        return x
+        if x is None or isinstance(x, Tensor):
+            return x
+        raise TypeError(
+            f"expected Variable or None (got {type(x).__name__}): "
+            f"{self._forward_cls.__name__}.backward must return tensors, look at "
+            f"gradient {_spell(place)}"
+        )
 
-    def _target(self, bit: int) -> Any:
-        edges = self.next
-        if type(edges) is tuple:
-            edges = edges[(self.needs & ((1 << bit) - 1)).bit_count()]
-        return edges._array if isinstance(edges, Tensor) else edges
+    def argument(self, place: int) -> str:
+        """Where among the arguments the gradient number `place` belongs."""
+        return _spell(self._places[super().argument(place)])
 
     def _unpacked(self, kept: Any) -> tuple[Tensor | None, ...]:
         return tuple(
@@ -359,7 +344,7 @@ class _Intermediates:
     def __enter__(self) -> None:
         node = self.node
         for key, value in list(node.__dict__.items()):
-            if key in ("_saved", "_to_save", "_dirty", "_non_differentiable"):
+            if key in ("_saved", "_dirty", "_non_differentiable"):
                 if key != "_saved" or type(value) is not tuple:
                     continue
             guarded = guard(node, value)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gradfn._state import ANOMALY, GRAD, MODE, quiet, recover, run, switch
+from gradfn._state import ANOMALY, GRAD, MODE, mode, quiet, recover, reset_mode, run, set_mode
 from gradfn.graph.anomaly import watched
 from gradfn.graph.gradient import (
     IN_TWO,
@@ -35,37 +35,25 @@ from gradfn.graph.hooks import call_tensor_hooks
 from gradfn.graph.node import Node, Parts, edges_of
 from gradfn.tensor import Tensor, ndarray
 
-depth = threading.local()  # .level: how many runs are nested on this thread; .run
+here = threading.local()  # .run: the innermost run on this thread
 NESTED_RUNS = 50  # deeper ones go to a thread with a stack of its own
 
 
 class Run:
     """One backward pass, in which gradients are ndarrays."""
 
-    __slots__ = (
-        "__weakref__",
-        "captures",
-        "heap",
-        "into_grad",
-        "keep",
-        "leaves",
-        "leaves_waiting",
-        "pending",
-        "plan",
-        "roots",
-        "waiting",
-    )
+    captures: dict[Any, Any] | None = None  # {node or leaf: its gradient}, if asked for
+    into_grad = True  # do leaves accumulate?
+    plan: dict[Any, Any] | None = None  # {node: (needs, edges)} if the walk is partial
+    level = 0  # how many runs this one is nested in
+    waiting: dict[Any, int]  # edges over which nothing has come yet, for each node
+    leaves_waiting: dict[Tensor, int]  # the same for leaves
+    pending: dict[Any, Any]  # gradients that have come
+    heap: list[tuple[int, Node]]  # ready nodes
+    leaves: list[Tensor]  # ready leaves
 
-    def __init__(self, keep: bool, captures: Any, into_grad: bool) -> None:
+    def __init__(self, keep: bool) -> None:
         self.keep = keep  # retain_graph
-        self.into_grad = into_grad  # do leaves accumulate?
-        self.captures: dict[Any, Any] | None = captures  # {node or leaf: its gradient}
-        self.plan: dict[Any, Any] | None = None  # {node: (needs, edges)} if partial
-        self.waiting: dict[Any, int] = {}  # edges over which nothing has come yet
-        self.leaves_waiting: dict[Tensor, int] = {}
-        self.pending: dict[Any, Any] = {}
-        self.heap: list[tuple[int, Node]] = []
-        self.leaves: list[Tensor] = []  # ready ones
 
     # -- what differs when the pass is recorded --------------------------------------
 
@@ -81,9 +69,9 @@ class Run:
             return node.raw(g, needs)
         return nothing(needs) if g is None else quiet(node.raw, g, needs)
 
-    def fit(self, target: Any, grad: Any) -> Any:
-        """`grad` reduced and cast to the target's shape and dtype."""
-        return fit_array(grad, target.shape, target.dtype)
+    def fit(self, target: Any, grad: Any, source: Any, place: int) -> Any:
+        """Gradient number `place` of `source`, reduced and cast to what the target has."""
+        return fit_array(grad, target.shape, target.dtype, source, place)
 
     def add(self, have: Any, grad: Any) -> Any:
         """The sum, in place where the engine alone holds `have`."""
@@ -110,23 +98,73 @@ class Run:
     def go(self, roots: Sequence[Any], grads: Sequence[Tensor]) -> None:
         """Sends the roots' gradients back through the graph."""
         self.roots = roots
-        if self.captures is None and len(roots) == 1 and isinstance(roots[0], Node):
-            self.walk(roots[0], self.seed(grads[0]))
-            return
         if self.captures is None:
+            if len(roots) == 1 and isinstance(roots[0], Node):
+                self.from_node(roots[0], self.seed(grads[0]))
+                return
             self.count(roots)
         else:
             self.make_plan(roots)
         for root, grad in zip(roots, grads, strict=True):
             if root in self.waiting or root in self.leaves_waiting:
                 self.send(root, self.seed(grad))
-        del grad, grads
-        self.serve_leaves()
-        self.walk(None, None, counted=True)
+        del grad, grads  # type: ignore[possibly-undefined]
+        self.walk(None, None)
+
+    def from_node(self, node: Any, g: Any) -> None:
+        """The whole pass if one node is the root."""
+        node, g = self.straight(node, g)
+        if node is not None:
+            self.count(edges_of(node))
+            self.walk(node, g)
+
+    def straight(self, node: Any, g: Any) -> tuple[Any, Any]:
+        """Runs nodes up to the first with several edges; returns that and its gradient.
+
+        Note [The straight path]: as long as each node has one edge, nothing else can
+        lead to the next one, so it is run at once, without counting. That is most of
+        a small graph, and all of a chain.
+        """
+        keep = self.keep
+        while type(node.next) is not tuple:
+            if node.extra is not None:
+                g = self.before(node, g)
+            if node.takes_none:
+                grad = node.raw(g, node.needs)
+            elif g is not None:
+                try:
+                    grad = run(node.raw, g, node.needs)
+                except RuntimeError as error:
+                    grad = recover(error, node.raw, g, node.needs)
+            else:
+                grad = None
+            if node.extra is not None:
+                grad = self.after(node, grad, g, node.needs)
+            if not keep:
+                node.release()
+            g, target = None, node.next
+            if isinstance(target, Tensor):
+                at = target._array
+                if grad is not None and (
+                    grad.shape != at.shape or grad.dtype is not at.dtype
+                ):
+                    grad = self.fit(at, grad, node, 0)
+                self.arrive(target, grad, 2)
+                return None, None
+            if grad is not None and (
+                grad.shape != target.shape or grad.dtype is not target.dtype
+            ):
+                grad = self.fit(target, grad, node, 0)
+            node, g = target, grad
+            grad = None  # so that `g` is the one reference: see hand_out
+        return node, g
 
     def count(self, targets: Sequence[Any]) -> None:
         """Counts the edges to each node and leaf that can be reached, from `targets` on."""
-        waiting, leaves = self.waiting, self.leaves_waiting
+        waiting: dict[Any, int] = {}
+        leaves: dict[Tensor, int] = {}
+        self.waiting, self.leaves_waiting = waiting, leaves
+        self.pending, self.heap, self.leaves = {}, [], []
         stack = []
         for target in targets:
             if isinstance(target, Tensor):
@@ -181,18 +219,13 @@ class Run:
                 leaves[target] += 1
         self.waiting, self.leaves_waiting = waiting, leaves
 
-    def walk(self, node: Any, g: Any, counted: bool = False) -> None:
-        """Runs `node` with gradient `g`, and all that becomes ready then.
-
-        Note [The straight path]: as long as each node has one edge, nothing else can
-        lead to the next one, so it is run at once, without counting. That is most of a
-        small graph. Counting starts where the path forks; after that, a link of a chain
-        is still run at once if nothing waits.
-        """
-        heap, pending, waiting, plan = self.heap, self.pending, self.waiting, self.plan
-        release, apply = not self.keep, self.apply
-        plain = type(self) is Run
+    def walk(self, node: Any, g: Any) -> None:
+        """Runs `node`, if one is given, with gradient `g`, and all that gets ready."""
+        heap, pending, plan = self.heap, self.pending, self.plan
+        release, plain = not self.keep, type(self) is Run
         while True:
+            if self.leaves:
+                self.serve_leaves()
             if node is None:
                 if not heap:
                     return
@@ -209,7 +242,7 @@ class Run:
                     continue
                 needs, edges = plan[node]
             if not plain:
-                grads = apply(node, g, needs)
+                grads = self.apply(node, g, needs)
             elif node.takes_none:
                 grads = node.raw(g, needs)
             elif g is not None:
@@ -221,37 +254,20 @@ class Run:
                 grads = nothing(needs)
             if node.extra is not None:
                 grads = self.after(node, grads, g, needs)
-            if release and node.saves:
+            if release:
                 node.release()
-            node = g = None
-            if type(edges) is tuple:
-                if not counted:
-                    self.count(edges)
-                    counted = True
-                for target, grad in zip(edges, grads, strict=True):
-                    self.send(target, grad)
-                grad = None
-            elif not counted or (
-                not heap and waiting.get(edges) == 1 and edges not in pending
-            ):
-                at = edges._array if isinstance(edges, Tensor) else edges
-                if grads is not None and (
-                    grads.shape != at.shape or grads.dtype is not at.dtype
-                ):
-                    grads = self.fit(at, grads)
-                if at is edges:
-                    node, g = edges, grads
-                    grads = None  # `g` is the one reference: see hand_out
-                    continue
-                pending[edges] = grads
-                self.leaves.append(edges)
+            g = None
+            if type(edges) is not tuple:
+                self.send(edges, grads, node, 0)
             else:
-                self.send(edges, grads)
-            if self.leaves:
-                grads = None
-                self.serve_leaves()
+                place = 0
+                for target, grad in zip(edges, grads, strict=True):
+                    self.send(target, grad, node, place)
+                    place += 1
+                grad = None
+            node = grads = None
 
-    def send(self, target: Any, grad: Any) -> None:
+    def send(self, target: Any, grad: Any, source: Any = None, place: int = 0) -> None:
         """Brings a gradient to a node or leaf, which may be ready then."""
         left: Any = self.waiting.get(target)
         at, leaf = target, left is None
@@ -260,7 +276,7 @@ class Run:
             at = target._array
         if grad is not None:
             if grad.shape != at.shape or grad.dtype is not at.dtype:
-                grad = self.fit(at, grad)
+                grad = self.fit(at, grad, source, place)
             pending = self.pending
             if target in pending:
                 pending[target] = self.add(pending.pop(target), grad)
@@ -276,17 +292,20 @@ class Run:
     def serve_leaves(self) -> None:
         """Hands the gradients that have arrived at leaves over."""
         for leaf in self.leaves:
-            grad = self.pending.pop(leaf, None)
-            extra = leaf._extra
-            if extra is not None and extra.hooks and grad is not None:
-                t = call_tensor_hooks(extra.hooks, self.as_tensor(grad))
-                grad = self.from_tensor(t)
-                del t
-            if not self.into_grad:
-                self.captures[leaf] = self.captured(grad)  # type: ignore[index]
-            elif grad is not None:
-                self.accumulate(leaf, grad)
+            self.arrive(leaf, self.pending.pop(leaf, None), 1)
         self.leaves.clear()
+
+    def arrive(self, leaf: Tensor, grad: Any, callers: int) -> None:
+        """Hands a leaf's gradient, now complete, over (`callers`: as in hand_out)."""
+        extra = leaf._extra
+        if extra is not None and extra.hooks and grad is not None:
+            t = call_tensor_hooks(extra.hooks, self.as_tensor(grad, callers + 1))
+            grad = self.from_tensor(t)
+            del t
+        if not self.into_grad:
+            self.captures[leaf] = self.captured(grad)  # type: ignore[index]
+        elif grad is not None:
+            self.accumulate(leaf, grad, callers)
 
     # -- hooks -----------------------------------------------------------------------
 
@@ -340,8 +359,6 @@ class Run:
 class RecordedRun(Run):
     """A backward pass that is recorded in turn (create_graph): gradients are tensors."""
 
-    __slots__ = ()
-
     def seed(self, grad: Tensor) -> Any:
         return grad
 
@@ -350,8 +367,11 @@ class RecordedRun(Run):
             return nothing(needs)
         return node.recorded(g, needs)
 
-    def fit(self, target: Any, grad: Any) -> Any:
-        return fit_tensor(grad, target.shape, target.dtype)
+    def straight(self, node: Any, g: Any) -> tuple[Any, Any]:
+        return node, g
+
+    def fit(self, target: Any, grad: Any, source: Any, place: int) -> Any:
+        return fit_tensor(grad, target.shape, target.dtype, source, place)
 
     def add(self, have: Any, grad: Any) -> Any:
         return have + grad
@@ -371,7 +391,8 @@ class RecordedRun(Run):
 class WatchedRun(Run):
     """A backward pass in anomaly mode."""
 
-    __slots__ = ()
+    def straight(self, node: Any, g: Any) -> tuple[Any, Any]:
+        return node, g
 
     def apply(self, node: Any, g: Any, needs: int) -> Any:
         return watched(node, g, needs, super().apply)
@@ -379,8 +400,6 @@ class WatchedRun(Run):
 
 class WatchedRecordedRun(RecordedRun):
     """The same, recorded."""
-
-    __slots__ = ()
 
     def apply(self, node: Any, g: Any, needs: int) -> Any:
         return watched(node, g, needs, super().apply)
@@ -425,49 +444,58 @@ def backward(
     keep: bool,
     create_graph: bool,
     captures: dict[Any, Any] | None = None,
-    into_grad: bool = False,
+    into_grad: bool = True,
 ) -> None:
     """Runs backward from `roots`; fills .grad of leaves, or `captures`.
 
     With captures the walk is restricted to what leads to them; with `into_grad` the
     leaves among them get their gradient in .grad all the same.
-
-    Runs that are started inside a run (a backward of the user's that calls backward)
-    nest on the stack; past 50 levels they go on in a fresh thread, which has one of its
-    own.
     """
     if MODE.get() & ANOMALY:
         kind: type[Run] = WatchedRecordedRun if create_graph else WatchedRun
     else:
         kind = RecordedRun if create_graph else Run
-    task = kind(keep, captures, into_grad or captures is None)
-    level = getattr(depth, "level", 0)
-    if level and level % NESTED_RUNS == 0:
-        _in_thread(task, roots, grads, create_graph, level)
-        return
-    outer = getattr(depth, "run", None)
-    depth.level, depth.run = level + 1, task
-    token = MODE.set(MODE.get() | GRAD if create_graph else MODE.get() & ~GRAD)
+    task = kind(keep)
+    if captures is not None:
+        task.captures, task.into_grad = captures, into_grad
+    start(task, GRAD if create_graph else 0, task.go, roots, grads)
+
+
+def start(task: Run, grad_mode: int, go: Any, root: Any, grad: Any) -> None:
+    """Runs `go(root, grad)`, a method of the task, in its mode.
+
+    Runs that are started inside a run (a backward of the user's that calls backward)
+    nest on the stack; past 50 levels they go on in a fresh thread, which has one of its
+    own.
+    """
+    outer = getattr(here, "run", None)
+    if outer is not None:
+        task.level = outer.level + 1
+        if task.level % NESTED_RUNS == 0:
+            _in_thread(task, grad_mode, go, root, grad)
+            return
+    here.run = task
+    token = set_mode(mode() & ~GRAD | grad_mode)
     try:
-        task.go(roots, grads)
+        go(root, grad)
     finally:
-        MODE.reset(token)
-        depth.level, depth.run = level, outer
+        reset_mode(token)
+        here.run = outer
 
 
 def current_run() -> Any:
     """The backward pass that this thread is in."""
-    return depth.run
+    return here.run
 
 
-def _in_thread(task: Run, roots: Any, grads: Any, create_graph: bool, level: int) -> None:
+def _in_thread(task: Run, grad_mode: int, go: Any, root: Any, grad: Any) -> None:
     failure: list[BaseException] = []
 
     def work() -> None:
-        depth.level, depth.run = level + 1, task
+        here.run = task
+        set_mode(mode() & ~GRAD | grad_mode)
         try:
-            with switch(on=GRAD) if create_graph else switch(off=GRAD):
-                task.go(roots, grads)
+            go(root, grad)
         except BaseException as error:  # handed to the waiting thread
             failure.append(error)
 

@@ -72,15 +72,18 @@ def own_tensor(grad: Any) -> Tensor:
     return wrap(array.copy())
 
 
-def accumulate_array(leaf: Tensor, grad: Any) -> None:
-    """Adds an array to .grad, in place if there is one; runs post-accumulate hooks."""
+def accumulate_array(leaf: Tensor, grad: Any, callers: int) -> None:
+    """Adds an array to .grad, in place if there is one; runs post-accumulate hooks.
+
+    `callers`: as in hand_out.
+    """
     extra = leaf._extra
     if extra is None:
         extra = extra_of(leaf)
     with leaf_lock:
         have = extra.grad
         if have is None:
-            sole = grad.base is None and references(grad) <= IN_TWO
+            sole = grad.base is None and references(grad) <= IN_ONE + callers
             extra.grad = wrap(grad if sole and grad.flags.writeable else grad.copy())
         elif have._grad_fn is None and have._array.flags.writeable:
             np.add(have._array, grad, out=have._array)
@@ -92,7 +95,7 @@ def accumulate_array(leaf: Tensor, grad: Any) -> None:
         call_post_hooks(leaf)
 
 
-def accumulate_tensor(leaf: Tensor, grad: Tensor) -> None:
+def accumulate_tensor(leaf: Tensor, grad: Tensor, callers: int) -> None:
     """The same for a tensor, recorded."""
     extra = extra_of(leaf)
     with leaf_lock:
@@ -137,12 +140,15 @@ def summed_dims(shape: Any, wanted: Any) -> tuple[int, ...] | None:
     )
 
 
-def fit_array(grad: Any, shape: Any, dtype: Any) -> Any:
-    """`grad` summed down to `shape`, then cast; complex to real keeps the real part."""
+def fit_array(grad: Any, shape: Any, dtype: Any, source: Any, place: int) -> Any:
+    """`grad` summed down to `shape`, then cast; complex to real keeps the real part.
+
+    RuntimeError if it can't be: it is gradient number `place` of the node `source`.
+    """
     if type(grad) is Parts:
         return grad
     if grad.shape != shape:
-        grad = run_sum(grad, shape)
+        grad = summed(grad, shape, source, place)
     if grad.dtype != dtype:
         if grad.dtype.kind == "c" and dtype.kind != "c":
             grad = grad.real
@@ -150,30 +156,27 @@ def fit_array(grad: Any, shape: Any, dtype: Any) -> Any:
     return np.asarray(grad)
 
 
-def run_sum(grad: Any, shape: Any) -> Any:
-    """`grad` summed over the dims that broadcasting added; RuntimeError if it can't."""
+def summed(grad: Any, shape: Any, source: Any, place: int) -> Any:
+    """`grad` summed over the dims that broadcasting added."""
     dims = summed_dims(grad.shape, shape)
     if dims is None:
-        raise bad_shape(grad.shape, shape)
-    return grad.sum(axis=dims).reshape(shape)
+        at = source.argument(place) if source is not None else place
+        raise RuntimeError(
+            f"Function {source.name() if source is not None else 'root'} returned an "
+            f"invalid gradient at index {at} - got {list(grad.shape)} but expected shape "
+            f"compatible with {list(shape)}"
+        )
+    return grad.sum(dims).reshape(shape)
 
 
-def fit_tensor(grad: Any, shape: Any, dtype: Any) -> Any:
+def fit_tensor(grad: Any, shape: Any, dtype: Any, source: Any, place: int) -> Any:
     """fit_array for tensors, recorded."""
     if type(grad) is Parts:
         return grad
     if grad._array.shape != shape:
-        grad = run_sum(grad, shape)
+        grad = summed(grad, shape, source, place)
     if grad._array.dtype != dtype:
         if grad._array.dtype.kind == "c" and dtype.kind != "c":
             grad = grad.real
         grad = grad.to(dtype)
     return grad
-
-
-def bad_shape(got: Any, wanted: Any) -> RuntimeError:
-    """The error for a gradient that no broadcast sum can make fit."""
-    return RuntimeError(
-        f"gradient has shape {list(got)} but expected shape compatible with "
-        f"{list(wanted)}"
-    )

@@ -74,7 +74,6 @@ class Node:
         "versions",  # None, or the versions of saved tensors that are not 0
     )
     arity: ClassVar[int] = 1  # how many differentiable arguments the op has
-    saves: ClassVar[bool] = False  # is there anything to release?
     takes_none: ClassVar[bool] = False  # does it want to run without any gradient?
     dtype: Any
     extra: NodeExtra | None
@@ -94,6 +93,11 @@ class Node:
 
     def release(self) -> None:
         """Lets go of what was saved; a second walk then says so."""
+
+    def argument(self, place: int) -> Any:
+        """Which argument of the op the gradient number `place` is of."""
+        bits = [i for i in range(self.needs.bit_length()) if self.needs >> i & 1]
+        return bits[place]
 
     # -- torch.autograd.graph.Node ---------------------------------------------------
 
@@ -201,7 +205,7 @@ class AccumulateGrad(Node):
         """Adds a gradient to the leaf's .grad."""
         from gradfn.graph.gradient import accumulate_array
 
-        accumulate_array(self.variable, grads[0]._array.copy())
+        accumulate_array(self.variable, grads[0]._array.copy(), 0)
 
 
 def accumulator(leaf: Tensor) -> AccumulateGrad:

@@ -143,7 +143,6 @@ class CopySlices(Node):
     """History of a base into which `fn` wrote through a view."""
 
     __slots__ = ("chain", "fn", "own", "strides")
-    saves = True
     own: int
     fn: Node
     chain: Any
@@ -174,8 +173,7 @@ class CopySlices(Node):
 
     def release(self) -> None:
         """Lets go of what `fn` saved."""
-        if self.fn.saves:
-            self.fn.release()
+        self.fn.release()
 
 
 def _some(grad: Any, others: list[Any], needs: int) -> Any:

@@ -306,7 +306,6 @@ def node_class(name: str, row: Op, made: dict[str, Any]) -> type[Node]:
         "__module__": "torch.autograd.graph",
         "op": row,
         "arity": 0 if row.many else len(row.rules),
-        "saves": "release" in made,
         "raw": made["raw"],
         "recorded": made["recorded"],
         "takes_none": False,
