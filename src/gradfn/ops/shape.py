@@ -16,11 +16,6 @@ op(
 )
 op("view_as(self, other)", lambda a, other: a.reshape(other.shape), view=True,
    function=False, node="View", self=lambda g: g)
-op(
-    "conj(self)",
-    lambda a: a.conj(),
-    self=lambda g: g.conj(),
-)
 
 
 def filled(gs: Any, xp: Any) -> list[Any]:
