@@ -9,6 +9,7 @@ import numpy as np
 from gradfn._dtypes import promote_arrays
 from gradfn.ops.admit import number
 from gradfn.ops.constants import scalar
+from gradfn.ops.elementwise import reflected
 from gradfn.ops.rule import alias, op, operator
 from gradfn.ops.world import PUBLIC, RAW, RECORDED, public
 from gradfn.tensor import Tensor, method
@@ -61,7 +62,7 @@ for _name, _kernel, _sign in (
 ):
     op(f"{_name}(self, other)", _kernel, takes="self other", numbers=True, inplace=True)
     operator(f"__{_sign}__", _name)
-    operator(f"__r{_sign}__", _name, reflected=True)
+    setattr(Tensor, f"__r{_sign}__", reflected(_name))
     setattr(Tensor, f"__i{_sign}__", getattr(Tensor, f"{_name}_"))
 op("bitwise_not(self)", _bits("bitwise_not"), takes="self", inplace=True)
 Tensor.__invert__ = Tensor.bitwise_not  # type: ignore[attr-defined]

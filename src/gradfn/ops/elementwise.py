@@ -7,14 +7,21 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import BY_NUMPY, INT64, default_dtype, promote_arrays
+from gradfn.ops.admit import is_operand
 from gradfn.ops.constants import scalar
-from gradfn.ops.rule import alias, op, operator
+from gradfn.ops.rule import TABLE, alias, op, operator
 from gradfn.ops.world import public
 from gradfn.tensor import Tensor, method, wrap
 
 # -- helpers of formulas ---------------------------------------------------------------
 
-op("_zeros_like(self)", lambda a: np.zeros(a.shape, a.dtype), function=False, method=False)
+op(
+    "_zeros_like(self)",
+    lambda a: np.zeros(a.shape, a.dtype),
+    takes="self",
+    function=False,
+    method=False,
+)
 
 
 def _keep(a: Any, mask: Any) -> Any:
@@ -521,6 +528,16 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Any:
 # -- Python's operators ----------------------------------------------------------------
 
 
+def reflected(name: str) -> Any:
+    """The operator for a stranger on the left, from a row whose operands don't commute."""
+    function = TABLE[name].function
+
+    def swapped(self: Tensor, other: Any) -> Any:
+        return function(other, self) if is_operand(other) else NotImplemented
+
+    return swapped
+
+
 def _reversed_div(self: Any, other: Any) -> Any:
     return self.reciprocal() * other
 
@@ -541,9 +558,9 @@ for _name, _row in {
     setattr(Tensor, f"__i{_name}__", getattr(Tensor, f"{_row}_"))
 operator("__radd__", "add", reflected=True)
 operator("__rsub__", "rsub")
-operator("__rmul__", "mul", reflected=True)
-operator("__rfloordiv__", "floor_divide", reflected=True)
-operator("__rmod__", "remainder", reflected=True)
+operator("__rmul__", "mul")
+Tensor.__rfloordiv__ = reflected("floor_divide")  # type: ignore[attr-defined]
+Tensor.__rmod__ = reflected("remainder")  # type: ignore[attr-defined]
 Tensor.__rtruediv__ = _reversed_div  # type: ignore[attr-defined]
 Tensor.__rdiv__ = _reversed_div  # type: ignore[attr-defined]
 Tensor.__pow__ = pow  # type: ignore[attr-defined]

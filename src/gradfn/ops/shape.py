@@ -1,55 +1,553 @@
-"""Ops that arrange elements: views, joins and splits."""
+"""Views: the same memory in another arrangement."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from gradfn.ops.rule import op
+from gradfn._dtypes import dtype as dtype_type
+from gradfn._dtypes import to_numpy
+from gradfn.ops.rare import dim_error
+from gradfn.ops.rule import alias, op
+from gradfn.ops.sizes import inferred, sizes, wrapped
+from gradfn.ops.world import public
+from gradfn.tensor import Tensor, method
 
-op(
-    "permute(self, dims)",
-    lambda a, dims: a.transpose(dims),
-    view=True,
-    self=lambda g, xp, dims: xp.permute(g, tuple(np.argsort(dims).tolist())),
-)
-op("view_as(self, other)", lambda a, other: a.reshape(other.shape), view=True,
-   function=False, node="View", self=lambda g: g)
-
-
-def filled(gs: Any, xp: Any) -> list[Any]:
-    """Gradients of several outputs of one shape, zeros where none has come."""
-    some = next(g for g in gs if g is not None)
-    return [xp.zeros_like(some) if g is None else g for g in gs]
+# -- other shapes ----------------------------------------------------------------------
 
 
-op("zeros_like(self)", lambda a: np.zeros(a.shape, a.dtype), method=False)
+def _view(a: Any, shape: Any) -> Any:
+    shape = inferred(shape, a.size)
+    try:
+        return a.reshape(shape, copy=False)
+    except ValueError:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one "
+            "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+        ) from None
 
 
-def _unbind(a: Any, dim: int = 0) -> Any:
-    before = (slice(None),) * (dim % a.ndim)
-    return [a[(*before, i, ...)] for i in range(a.shape[dim])]
+def _back(g: Any, self_shape: Any) -> Any:
+    return g.reshape(self_shape)
 
 
-op(
-    "unbind(self, dim=0)",
-    _unbind,
-    outputs="many",
-    view=True,
-    self=lambda gs, xp, dim, self_shape: xp.stack(filled(gs, xp), dim),
-)
-op(
-    "stack(tensors, dim=0)",
-    lambda arrays, dim=0: np.stack(arrays, dim),
-    many="tensors",
+_view_row = op(
+    "_view(self, shape)", _view, function=False, method=False, view=True, node="View", self=_back
+).function
+_reshape_copy = op(
+    "_reshape_copy(self, shape)",
+    lambda a, shape: a.reshape(shape).copy(),
+    function=False,
     method=False,
-    tensors=lambda g, xp, dim: xp.unbind(g, dim),
+    node="UnsafeView",
+    self=_back,
+).function
+_bits = op(
+    "_view_bits(self, dtype)",
+    lambda a, dtype: a.view(dtype),
+    function=False,
+    method=False,
+    view=True,
+    takes="self",
+).function
+
+
+@method
+def view(self: Tensor, *shape: Any, dtype: Any = None) -> Any:
+    """The same memory in another shape (one size may be -1), or read as another dtype.
+
+    RuntimeError if the strides do not permit it (use reshape) or the sizes don't fit.
+    """
+    if shape and isinstance(shape[0], dtype_type):
+        dtype = shape[0]
+    if dtype is not None:
+        return _bits(self, to_numpy(dtype))
+    return _view_row(self, sizes(shape))
+
+
+@public
+@method
+def reshape(self: Tensor, *shape: Any) -> Any:
+    """Another shape (one size may be -1): a view where possible, else a copy."""
+    array = self._array
+    wanted = inferred(sizes(shape), array.size)
+    try:
+        array.reshape(wanted, copy=False)
+    except ValueError:
+        return _reshape_copy(self, wanted)
+    return _view_row(self, wanted)
+
+
+@method
+def view_as(self: Tensor, other: Tensor) -> Any:
+    """A view in the shape of another tensor."""
+    return _view_row(self, other._array.shape)
+
+
+@method
+def reshape_as(self: Tensor, other: Tensor) -> Any:
+    """The tensor in the shape of another."""
+    return reshape(self, other._array.shape)
+
+
+@public
+@method
+def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """The dims from `start_dim` to `end_dim` as one; a 0-d tensor becomes 1-d."""
+    shape = self._array.shape
+    if not shape:
+        return reshape(self, 1)
+    first, last = wrapped(start_dim, len(shape)), wrapped(end_dim, len(shape))
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if first == last:
+        return self
+    size = 1
+    for n in shape[first : last + 1]:
+        size *= n
+    return reshape(self, (*shape[:first], size, *shape[last + 1 :]))
+
+
+@public
+@method
+def ravel(self: Tensor) -> Any:
+    """The tensor in one dimension."""
+    return reshape(self, -1)
+
+
+@public
+@method
+def unflatten(self: Tensor, dim: int, sizes: Any) -> Any:
+    """One dim split into several, of which one size may be -1."""
+    shape = self._array.shape
+    at = wrapped(dim, len(shape))
+    split = inferred(tuple(sizes), shape[at])
+    return reshape(self, (*shape[:at], *split, *shape[at + 1 :]))
+
+
+def _squeeze(a: Any, dim: Any = None) -> Any:
+    if dim is None:
+        return a.squeeze()
+    dims = [wrapped(d, a.ndim) for d in (dim if isinstance(dim, tuple) else (dim,))]
+    return a.squeeze(tuple(d for d in dims if a.ndim and a.shape[d] == 1))
+
+
+_squeeze_row = op(
+    "_squeeze(self, dim=None)",
+    _squeeze,
+    function=False,
+    method=False,
+    view=True,
+    node="Squeeze",
+    overload="dim is not None",
+    self=_back,
+).function
+
+
+@public
+@method
+def squeeze(self: Tensor, dim: Any = None, *, axis: Any = None) -> Any:
+    """Without dims of size 1: all of them, or those named that have size 1."""
+    dim = axis if dim is None else dim
+    return _squeeze_row(self, tuple(dim) if isinstance(dim, list) else dim)
+
+
+def _unsqueeze(a: Any, dim: int) -> Any:
+    if not -a.ndim - 1 <= dim <= a.ndim:
+        raise dim_error(dim, a.ndim + 1)
+    return np.expand_dims(a, dim)
+
+
+op("unsqueeze(self, dim)", _unsqueeze, view=True, self=_back)
+
+# -- other orders of dims --------------------------------------------------------------
+
+
+def _permute(a: Any, dims: Any) -> Any:
+    if len(dims) != a.ndim:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match "
+            f"the length of the desired ordering of dimensions i.e. input.dim() = {a.ndim} "
+            f"is not equal to len(dims) = {len(dims)}"
+        )
+    if len({wrapped(d, a.ndim) for d in dims}) < len(dims):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return a.transpose(dims)
+
+
+def _unpermuted(dims: Any) -> tuple[int, ...]:
+    n = len(dims)
+    back = [0] * n
+    for place, d in enumerate(dims):
+        back[d % n] = place
+    return tuple(back)
+
+
+_permute_row = op(
+    "_permute(self, dims)",
+    _permute,
+    function=False,
+    method=False,
+    view=True,
+    node="Permute",
+    self=lambda g, xp, dims: xp._permute(g, _unpermuted(dims)),
+).function
+
+
+@public
+@method
+def permute(self: Tensor, *dims: Any) -> Any:
+    """The dims in another order."""
+    return _permute_row(self, sizes(dims))
+
+
+def _transpose(a: Any, dim0: int, dim1: int) -> Any:
+    first, second = wrapped(dim0, a.ndim), wrapped(dim1, a.ndim)
+    return a.swapaxes(first, second) if a.ndim else a[...]
+
+
+op(
+    "transpose(self, dim0, dim1)",
+    _transpose,
+    view=True,
+    self=lambda g, xp, dim0, dim1: xp.transpose(g, dim0, dim1),
+)
+alias("swapaxes", "transpose")
+alias("swapdims", "transpose")
+
+
+def _t(a: Any) -> Any:
+    if a.ndim > 2:
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {a.ndim}D"
+        )
+    return a.T
+
+
+op("t(self)", _t, view=True, self=lambda g, xp: xp.t(g))
+
+
+def _turned(self: Tensor) -> Any:
+    """All dims in reverse order."""
+    if self._array.ndim not in (0, 2):
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape "
+            "is deprecated and it will throw an error in a future release. Consider "
+            "`x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - "
+            "1, -1, -1))` to reverse the dimensions of a tensor.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return _permute_row(self, tuple(reversed(range(self._array.ndim))))
+
+
+def _matrix_turned(self: Tensor) -> Any:
+    """The last two dims exchanged."""
+    if self._array.ndim < 2:
+        raise RuntimeError(
+            "tensor.mT is only supported on matrices or batches of matrices. Got "
+            f"{self._array.ndim}-D tensor."
+        )
+    return self.transpose(-2, -1)
+
+
+@public
+@method
+def adjoint(self: Tensor) -> Any:
+    """The last two dims exchanged, and conjugated."""
+    return _matrix_turned(self).conj()
+
+
+def _hermitian(self: Tensor) -> Any:
+    """A matrix transposed and conjugated."""
+    if self._array.ndim not in (0, 2):
+        raise RuntimeError(
+            "tensor.H is only supported on matrices (2-D tensors). Got "
+            f"{self._array.ndim}-D tensor."
+        )
+    return self.t().conj()
+
+
+for _name, _get in (
+    ("T", _turned),
+    ("mT", _matrix_turned),
+    ("H", _hermitian),
+    ("mH", adjoint),
+):
+    setattr(Tensor, _name, property(_get))
+
+
+def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
+    src = [wrapped(d, ndim) for d in (source if hasattr(source, "__iter__") else (source,))]
+    dst = [
+        wrapped(d, ndim)
+        for d in (destination if hasattr(destination, "__iter__") else (destination,))
+    ]
+    if len(src) != len(dst):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({src} dims) should "
+            f"contain the same number of dims as destination ({dst} dims)"
+        )
+    order: list[int] = [d for d in range(ndim) if d not in src]
+    for place, d in sorted(zip(dst, src, strict=True)):
+        order.insert(place, d)
+    return tuple(order)
+
+
+@public
+@method
+def movedim(self: Tensor, source: Any, destination: Any) -> Any:
+    """Dims moved to other places; the rest keep their order."""
+    return _permute_row(self, _moved(self._array.ndim, source, destination))
+
+
+@public
+@method
+def moveaxis(self: Tensor, source: Any, destination: Any) -> Any:
+    """Another name of `movedim`."""
+    return movedim(self, source, destination)
+
+
+# -- repeated without copying ----------------------------------------------------------
+
+
+def strided(a: Any, shape: Any, strides: Any) -> Any:
+    """A view with any strides, writable if `a` is."""
+    if a.flags.c_contiguous:
+        return np.ndarray(shape, a.dtype, a, 0, strides)
+    return np.lib.stride_tricks.as_strided(a, shape, strides)
+
+
+def _expand(a: Any, size: Any) -> Any:
+    new = len(size) - a.ndim
+    if new < 0:
+        raise RuntimeError(
+            f"expand({list(a.shape)}, size={list(size)}): the number of sizes provided "
+            f"({len(size)}) must be greater or equal to the number of dimensions in the "
+            f"tensor ({a.ndim})"
+        )
+    shape, strides = [], []
+    for i, n in enumerate(size):
+        have, step = (1, 0) if i < new else (a.shape[i - new], a.strides[i - new])
+        if n == -1 and i < new:
+            raise RuntimeError(
+                f"The expanded size of the tensor (-1) isn't allowed in a leading, "
+                f"non-existing dimension {i}"
+            )
+        wanted = have if n == -1 else n
+        if have != wanted and have != 1:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size "
+                f"({have}) at non-singleton dimension {i}.  Target sizes: {list(size)}.  "
+                f"Tensor sizes: {list(a.shape)}"
+            )
+        shape.append(wanted)
+        strides.append(step if have == wanted else 0)
+    return strided(a, tuple(shape), tuple(strides))
+
+
+# The engine sums what was repeated.
+_expand_row = op(
+    "_expand(self, size)",
+    _expand,
+    function=False,
+    method=False,
+    view=True,
+    node="Expand",
+    self=lambda g: g,
+).function
+
+
+@method
+def expand(self: Tensor, *size: Any, implicit: bool = False) -> Any:
+    """A view in which dims of size 1, and new ones in front, are repeated."""
+    return _expand_row(self, sizes(size))
+
+
+@method
+def expand_as(self: Tensor, other: Tensor) -> Any:
+    """A view repeated to the shape of another tensor."""
+    return _expand_row(self, other._array.shape)
+
+
+@public
+@method
+def broadcast_to(self: Tensor, size: Any) -> Any:
+    """Another name of `expand`."""
+    return _expand_row(self, sizes((size,)))
+
+
+@public
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape to which tensors of these shapes broadcast. RuntimeError if they don't."""
+    from gradfn.tensor import Size
+
+    try:
+        return Size(np.broadcast_shapes(*shapes))
+    except ValueError as error:
+        raise RuntimeError(
+            "Shape mismatch: objects cannot be broadcast to a single shape: "
+            f"{', '.join(str(list(s)) for s in shapes)}"
+        ) from error
+
+
+@public
+def broadcast_tensors(*tensors: Any) -> Any:
+    """Views of the tensors in their common shape."""
+    if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
+        tensors = tuple(tensors[0])
+    shape = broadcast_shapes(*(t._array.shape for t in tensors))
+    return tuple(_expand_row(t, tuple(shape)) for t in tensors)
+
+
+# -- parts -----------------------------------------------------------------------------
+
+
+def _place(g: Any, shape: Any, index: Any) -> Any:
+    out = np.zeros(shape, g.dtype)
+    out[index] = g
+    return out
+
+
+op(
+    "_place(self, shape, index)",
+    _place,
+    function=False,
+    method=False,
+    node="Slice",
+    self=lambda g, xp, index: xp._slice(g, index),
+)
+
+
+def basic(name: str, node: str) -> Any:
+    """A row for basic indexing; `index` is a tuple with an Ellipsis in it."""
+    return op(
+        f"{name}(self, index)",
+        lambda a, index: a[index],
+        function=False,
+        method=False,
+        view=True,
+        node=node,
+        self=lambda g, xp, self_shape, index: xp._place(g, self_shape, index),
+    ).function
+
+
+slice_row = basic("_slice", "Slice")
+select_row = basic("_select", "Select")
+newaxis_row = basic("_newaxis", "Unsqueeze")
+alias_row = basic("_alias", "Alias")
+
+
+@public
+@method
+def select(self: Tensor, dim: int, index: Any) -> Any:
+    """The part at `index` along `dim`, without that dim. IndexError outside."""
+    shape = self._array.shape
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    at, i = wrapped(dim, len(shape)), int(index)
+    if not -shape[at] <= i < shape[at]:
+        raise IndexError(
+            f"select(): index {i} out of range for tensor of size {list(shape)} at "
+            f"dimension {at}"
+        )
+    return select_row(self, (*(slice(None),) * at, i, Ellipsis))
+
+
+@public
+@method
+def narrow(self: Tensor, dim: int, start: Any, length: int) -> Any:
+    """`length` places along `dim` from `start` on. RuntimeError outside."""
+    shape = self._array.shape
+    at, first = wrapped(dim, len(shape)), int(start)
+    first = first + shape[at] if first < 0 else first
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if first + length > shape[at]:
+        raise RuntimeError(
+            f"start ({first}) + length ({length}) exceeds dimension size ({shape[at]})."
+        )
+    return slice_row(self, (*(slice(None),) * at, slice(first, first + length), Ellipsis))
+
+
+def _diagonal(a: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    first, second = wrapped(dim1, a.ndim), wrapped(dim2, a.ndim)
+    if first == second:
+        raise RuntimeError(
+            f"diagonal dimensions cannot be identical {dim1}, {dim2}"
+        )
+    out = a.diagonal(offset, first, second)
+    out.flags.writeable = a.flags.writeable
+    return out
+
+
+def _diagonal_put(g: Any, shape: Any, offset: int, dim1: int, dim2: int) -> Any:
+    out = np.zeros(shape, g.dtype)
+    _diagonal(out, offset, dim1, dim2)[...] = g
+    return out
+
+
+op(
+    "_diagonal_put(self, shape, offset, dim1, dim2)",
+    _diagonal_put,
+    function=False,
+    method=False,
+    self=lambda g, xp, offset, dim1, dim2: xp.diagonal(g, offset, dim1, dim2),
 )
 op(
-    "cat(tensors, dim=0)",
-    lambda arrays, dim=0: np.concatenate(arrays, dim),
-    many="tensors",
+    "diagonal(self, offset=0, dim1=0, dim2=1)",
+    _diagonal,
+    view=True,
+    self=lambda g, xp, self_shape, offset, dim1, dim2: xp._diagonal_put(
+        g, self_shape, offset, dim1, dim2
+    ),
+)
+
+
+def _windows(a: Any, dimension: int, size: int, step: int) -> Any:
+    if not a.ndim:
+        return strided(a, (size,), a.strides + (a.itemsize,))
+    at = wrapped(dimension, a.ndim)
+    if size > a.shape[at]:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {at} is {a.shape[at]} but size is {size}"
+        )
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    shape, strides = list(a.shape), list(a.strides)
+    shape[at] = (shape[at] - size) // step + 1
+    strides[at] *= step
+    return strided(a, (*shape, size), (*strides, a.strides[at]))
+
+
+def _windows_back(g: Any, shape: Any, dimension: int, size: int, step: int) -> Any:
+    out = np.zeros(shape, g.dtype)
+    if not shape:
+        out[...] = g.sum()
+        return out
+    at = wrapped(dimension, len(shape))
+    whole = (slice(None),) * at
+    for k in range(size):
+        span = slice(k, k + (g.shape[at] - 1) * step + 1, step)
+        out[(*whole, span)] += g[..., k]
+    return out
+
+
+op(
+    "_windows_back(self, shape, dimension, size, step)",
+    _windows_back,
+    function=False,
     method=False,
-    tensors=lambda g, xp, dim, tensors_shape: xp.split_with_sizes(g, [s[dim] for s in tensors_shape], dim),
+    self=lambda g, xp, dimension, size, step: xp.unfold(g, dimension, size, step),
+)
+op(
+    "unfold(self, dimension, size, step)",
+    _windows,
+    function=False,
+    view=True,
+    self=lambda g, xp, self_shape, dimension, size, step: xp._windows_back(
+        g, self_shape, dimension, size, step
+    ),
 )

@@ -1,0 +1,58 @@
+"""Sizes and dims as torch's functions take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradfn.ops.rare import dim_error
+from gradfn.tensor import Tensor
+
+
+def sizes(args: Any) -> tuple[int, ...]:
+    """Ints given one by one, or as one tuple, list, Size or 1-d tensor."""
+    if len(args) == 1 and not isinstance(args[0], int):
+        only = args[0]
+        if isinstance(only, Tensor):
+            return tuple(int(n) for n in only._array.reshape(-1).tolist())
+        if hasattr(only, "__iter__"):
+            args = only
+    return tuple(n if type(n) is int else _whole(n) for n in args)
+
+
+def _whole(n: Any) -> int:
+    try:
+        return int(n.__index__())
+    except (AttributeError, TypeError):
+        raise TypeError(f"a size or dim must be an int, not {type(n).__name__}") from None
+
+
+def wrapped(dim: Any, ndim: int) -> int:
+    """`dim` from 0 on; IndexError if there is no such dim (0-d tensors have 0 and -1)."""
+    n = max(ndim, 1)
+    if not -n <= dim < n:
+        raise dim_error(dim, ndim)
+    return int(dim) % n
+
+
+def inferred(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """`shape` with its -1 replaced, for `size` elements. RuntimeErrors."""
+    known, holes = 1, 0
+    for n in shape:
+        if n == -1:
+            holes += 1
+        elif n < 0:
+            raise RuntimeError(f"invalid shape dimension {n} (shape {list(shape)})")
+        else:
+            known *= n
+    if holes > 1:
+        raise RuntimeError(f"only one dimension can be inferred (shape {list(shape)})")
+    if holes and not known:
+        raise RuntimeError(
+            f"cannot reshape tensor of {size} elements into shape {list(shape)} because "
+            "the unspecified dimension size -1 can be any value and is ambiguous"
+        )
+    if holes and size % known == 0:
+        return tuple(size // known if n == -1 else n for n in shape)
+    if holes or known != size:
+        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
+    return shape
