@@ -82,9 +82,7 @@ def test_main_is_the_program(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_processes_that_the_program_starts(
-    method: str, run: Run, program: Path
-) -> None:
+def test_processes_that_the_program_starts(method: str, run: Run, program: Path) -> None:
     program.write_text(
         "import multiprocessing, sys, torch\n"
         "def twice(x): return torch.__name__, x * 2\n"
@@ -240,9 +238,7 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["walk"]) == 2
-    assert capsys.readouterr().err == (
-        "gradfn: no command 'walk'; try `gradfn --help`\n"
-    )
+    assert capsys.readouterr().err == ("gradfn: no command 'walk'; try `gradfn --help`\n")
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,9 +36,7 @@ def imported(tree: ast.AST) -> list[str]:
     """The modules of gradfn that are imported at a module's top level."""
     found = []
     for node in getattr(tree, "body", []):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-            "gradfn"
-        ):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gradfn"):
             names = [f"{node.module}.{a.name}" for a in node.names]
             found += names if node.module == "gradfn" else [str(node.module)]
         elif isinstance(node, ast.Import):
@@ -71,9 +69,7 @@ def test_import_loads_numpy_and_the_standard_library_only(python: Run) -> None:
 
 
 def test_what_few_programs_use_is_not_loaded(python: Run) -> None:
-    code = (
-        "import sys, gradfn; print(*sorted(m for m in sys.modules if 'gradfn.' in m))"
-    )
+    code = "import sys, gradfn; print(*sorted(m for m in sys.modules if 'gradfn.' in m))"
     loaded = python("-c", code).stdout.split()
     late = {
         "nn",

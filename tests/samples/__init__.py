@@ -1,7 +1,8 @@
 """Calls of every op, one a line, that all tests of ops share.
 
 A line in a `.txt` file here is an expression over `torch` and the inputs below. It is
-evaluated with gradfn (tests/ops) and with PyTorch (tests/parity). A `#` starts a comment.
+evaluated with gradfn (tests/ops) and with PyTorch (tests/parity). A `#` starts a comment;
+`# not smooth` says that differences of its values would not approach the derivative.
 """
 
 from __future__ import annotations
@@ -50,19 +51,38 @@ def inputs() -> dict[str, np.ndarray[Any, Any]]:
     }
 
 
-def samples() -> list[str]:
-    """Every expression."""
-    lines: list[str] = []
+def lines() -> list[tuple[str, str]]:
+    """Every expression and its comment."""
+    found = []
     for path in sorted(FOLDER.glob("*.txt")):
         for line in path.read_text(encoding="utf-8").splitlines():
-            text = line.partition("#")[0].strip()
-            if text:
-                lines.append(text)
-    return lines
+            text, _, comment = line.partition("#")
+            if text.strip():
+                found.append((text.strip(), comment.strip()))
+    return found
+
+
+def samples() -> list[str]:
+    """Every expression."""
+    return [text for text, _ in lines()]
+
+
+def smooth_samples() -> list[str]:
+    """Those whose derivatives can be compared with differences, in double precision."""
+    single = ("f", "float", "float32", "half", "complex64")
+    return [
+        text
+        for text, comment in lines()
+        if comment != "not smooth" and not any(n in names_of(text) for n in single)
+    ]
+
+
+def names_of(expression: str) -> tuple[str, ...]:
+    """All names in an expression."""
+    return compile(expression, "<sample>", "eval").co_names
 
 
 def names_in(expression: str) -> list[str]:
     """The inputs that an expression uses, in the order of the code's names."""
-    code = compile(expression, "<sample>", "eval")
     known = inputs()
-    return [name for name in code.co_names if name in known]
+    return [name for name in names_of(expression) if name in known]

@@ -18,7 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from gradfn._state import ANOMALY, GRAD, MODE, mode, quiet, recover, reset_mode, run, set_mode
+from gradfn._state import (
+    ANOMALY,
+    GRAD,
+    MODE,
+    mode,
+    quiet,
+    recover,
+    reset_mode,
+    run,
+    set_mode,
+)
 from gradfn.graph.anomaly import watched
 from gradfn.graph.gradient import (
     IN_TWO,

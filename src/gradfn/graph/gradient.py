@@ -178,5 +178,5 @@ def fit_tensor(grad: Any, shape: Any, dtype: Any, source: Any, place: int) -> An
     if grad._array.dtype != dtype:
         if grad._array.dtype.kind == "c" and dtype.kind != "c":
             grad = grad.real
-        grad = grad.to(dtype)
+        grad = grad._to_copy(dtype)
     return grad

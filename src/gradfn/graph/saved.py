@@ -47,6 +47,13 @@ def note_version(node: Any, slot: str, cell: Cell) -> None:
         node.versions[slot] = cell.count
 
 
+def note_versions(node: Any, slot: str, tensors: Any) -> None:
+    """The same for a sequence of tensors, under the slot's name and their numbers."""
+    for i, t in enumerate(tensors):
+        if t._cell is not None:
+            note_version(node, f"{slot}{i}", t._cell)
+
+
 def check_version(node: Any, slot: str, cell: Cell, array: Any) -> None:
     """Raises RuntimeError if what `slot` holds was overwritten since it was saved."""
     expected = node.versions[slot] if node.versions and slot in node.versions else 0

@@ -107,10 +107,18 @@ def values(data: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 def cast(array: Any, target: Any) -> Any:
     """`array` in the dtype asked for; RuntimeError if an integer does not fit."""
-    if target.kind == array.dtype.kind == "u" or target.kind in "iu" and array.dtype.kind == "i":
+    if (
+        target.kind == array.dtype.kind == "u"
+        or target.kind in "iu"
+        and array.dtype.kind == "i"
+    ):
         info = np.iinfo(target)
-        if array.size and (array.max() > info.max or (target.kind == "i" and array.min() < info.min)):
-            raise RuntimeError(f"value cannot be converted to type {target} without overflow")
+        if array.size and (
+            array.max() > info.max or (target.kind == "i" and array.min() < info.min)
+        ):
+            raise RuntimeError(
+                f"value cannot be converted to type {target} without overflow"
+            )
     if array.dtype.kind == "c" and target.kind != "c":
         raise TypeError("a complex number can't be converted to a real dtype")
     return array.astype(target, copy=False)
@@ -375,7 +383,9 @@ def logspace(
 def _triangle_indices(name: str) -> None:
     find = getattr(np, name)
 
-    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, **options: Any) -> Tensor:
+    def indices(
+        row: int, col: int, offset: int = 0, *, dtype: Any = None, **options: Any
+    ) -> Tensor:
         kind = INT64 if dtype is None else to_numpy(dtype)
         return finished(np.stack(find(row, offset, col)).astype(kind), **options)
 
@@ -423,7 +433,9 @@ def empty_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
 
 
 @public
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, **options: Any) -> Tensor:
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, **options: Any
+) -> Tensor:
     """One value in the tensor's shape and dtype."""
     value = _plain(fill_value)
     return finished(_like(input, dtype, lambda s, k: np.full(s, value, k)), **options)

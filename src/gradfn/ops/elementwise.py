@@ -50,7 +50,9 @@ def zero(g: Any, xp: Any) -> Any:
 
 def _scaled(b: Any, alpha: Any) -> Any:
     if b.dtype.kind in "iu" and isinstance(alpha, float):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a float")
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a float"
+        )
     return b if alpha == 1 else b * scalar(alpha, b.dtype)
 
 
@@ -285,7 +287,9 @@ _pow_tensor = op(
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, (int, float, complex, np.number)) and not isinstance(x, np.ndarray)
+    return isinstance(x, (int, float, complex, np.number)) and not isinstance(
+        x, np.ndarray
+    )
 
 
 def _plain_number(x: Any) -> Any:
@@ -417,7 +421,9 @@ op(
     numbers=True,
     floats=True,
     inplace=True,
-    self=lambda g, xp, self, other: xp._keep(g * xp.log(other), (self != 0) | ~(other > 0)),
+    self=lambda g, xp, self, other: xp._keep(
+        g * xp.log(other), (self != 0) | ~(other > 0)
+    ),
     other=lambda g, self, other: g * self / other,
 )
 op(
@@ -482,7 +488,9 @@ op(
 
 def _lerp(a: Any, b: Any, weight: Any) -> Any:
     small = np.abs(weight) < 0.5
-    return np.where(small, a + weight * (b - a), b - (b - a) * (1 - weight)).astype(a.dtype)
+    return np.where(small, a + weight * (b - a), b - (b - a) * (1 - weight)).astype(
+        a.dtype
+    )
 
 
 _lerp_number = op(

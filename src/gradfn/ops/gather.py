@@ -127,10 +127,12 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: Any = None) -> Any:
     if dim is None:
         return _gather_row(input.reshape(-1), 0, indices.reshape(-1))
     at = wrapped(dim, input._array.ndim)
-    one = list(np.broadcast_shapes(
-        (*input.shape[:at], 1, *input.shape[at + 1 :]),
-        (*indices.shape[:at], 1, *indices.shape[at + 1 :]),
-    ))
+    one = list(
+        np.broadcast_shapes(
+            (*input.shape[:at], 1, *input.shape[at + 1 :]),
+            (*indices.shape[:at], 1, *indices.shape[at + 1 :]),
+        )
+    )
     index_shape, self_shape = list(one), list(one)
     index_shape[at], self_shape[at] = indices.shape[at], input.shape[at]
     return _gather_row(input.expand(self_shape), at, indices.expand(index_shape))
@@ -182,7 +184,9 @@ op(
 )
 
 
-def _scatter_call(self: Tensor, dim: int, index: Tensor, src: Any, reduce: Any, end: str) -> Any:
+def _scatter_call(
+    self: Tensor, dim: int, index: Tensor, src: Any, reduce: Any, end: str
+) -> Any:
     if reduce is not None:
         name = {"add": "sum", "multiply": "prod"}.get(reduce)
         if name is None:
@@ -201,7 +205,13 @@ def _scatter_call(self: Tensor, dim: int, index: Tensor, src: Any, reduce: Any, 
 @public
 @method
 def scatter(
-    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: Any = None
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: Any = None,
 ) -> Any:
     """A copy with `src` (a tensor or number) written at the index along `dim`."""
     return _scatter_call(self, dim, index, value if src is None else src, reduce, "")
@@ -209,7 +219,13 @@ def scatter(
 
 @method
 def scatter_(
-    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: Any = None
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: Any = None,
 ) -> Any:
     """`scatter` in place."""
     return _scatter_call(self, dim, index, value if src is None else src, reduce, "_")
@@ -376,7 +392,9 @@ def _with_lines(write: Any, name: str) -> Any:
         values = source
         if isinstance(source, np.ndarray):
             if source.dtype != a.dtype:
-                raise RuntimeError(f"{name}(): self and source expected to have the same dtype")
+                raise RuntimeError(
+                    f"{name}(): self and source expected to have the same dtype"
+                )
             values = _line(source) if alpha == 1 else _line(source) * a.dtype.type(alpha)
         write(line, _lines(index, line, dim, name), values)
         return out
@@ -419,7 +437,7 @@ op(
     inplace=True,
     node="IndexFill",
     self=lambda g, xp, dim, index: xp._index_fill(g, dim, index, 0),
-    value=lambda g, xp, dim, index: xp.sum(xp.index_select(g, dim, index)),
+    value=lambda g, xp, dim, index: xp.sum(g) - xp.sum(xp._index_fill(g, dim, index, 0)),
 )
 
 
@@ -477,7 +495,9 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
 def masked_select(self: Tensor, mask: Tensor) -> Any:
     """The elements where the mask is true, in one dimension."""
     if mask._array.dtype.kind != "b":
-        raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
+        raise RuntimeError(
+            f"masked_select: expected BoolTensor for mask, got {mask.dtype}"
+        )
     shape = np.broadcast_shapes(self._array.shape, mask._array.shape)
     return self.expand(shape)[mask.expand(shape)]
 

@@ -70,7 +70,9 @@ def split_index(index: Any, shape: Any) -> tuple[Any, list[tuple[int, Any]]]:
         elif x is None:
             steps.append(None)
             out += 1
-        elif isinstance(x, (bool, np.bool_)) or (a is not None and a.dtype.kind == "b" and not a.ndim):
+        elif isinstance(x, (bool, np.bool_)) or (
+            a is not None and a.dtype.kind == "b" and not a.ndim
+        ):
             steps.append(None)
             advanced.append((out, np.atleast_1d(np.asarray(x if a is None else a))))
             out += 1
@@ -355,7 +357,9 @@ op(
 
 
 @method
-def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put_(
+    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+) -> Tensor:
     """Writes values at index tensors; adds them, also repeatedly, if `accumulate`."""
     _, advanced = split_index(tuple(indices), self._array.shape)
     index = array_part(advanced)
@@ -364,7 +368,9 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 @public
 @method
-def index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(
+    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+) -> Tensor:
     """`index_put_` on a copy."""
     _, advanced = split_index(tuple(indices), self._array.shape)
     from gradfn.ops.rule import TABLE

@@ -31,7 +31,9 @@ def _cat(arrays: Any, dim: int = 0) -> Any:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, a in enumerate(arrays):
         if not a.ndim:
-            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+            raise RuntimeError(
+                f"zero-dimensional tensor (at position {i}) cannot be concatenated"
+            )
     # A 1-d tensor without elements goes with everything: an old habit of torch's.
     some = [a for a in _common(arrays) if a.shape != (0,)] or arrays
     at = wrapped(dim, some[0].ndim)
@@ -217,9 +219,14 @@ def split(self: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Pieces of one size (the last may be smaller), or of given sizes, along `dim`."""
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(self, split_size_or_sections, dim)
-    size, total = split_size_or_sections, self._array.shape[wrapped(dim, self._array.ndim)]
+    size, total = (
+        split_size_or_sections,
+        self._array.shape[wrapped(dim, self._array.ndim)],
+    )
     if size < 0 or (not size and total):
-        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+        raise RuntimeError(
+            f"split expects split_size be non-negative, but got split_size={size}"
+        )
     parts = [min(size, total - i) for i in range(0, total, size)] if total else [0]
     return _split_equal(self, tuple(parts), dim)
 
@@ -264,9 +271,14 @@ def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
         parts = [small + (i < more) for i in range(where)]
         bounds = [sum(parts[:i]) for i in range(len(parts) + 1)]
     else:
-        bounds = [0, *(max(min(i if i >= 0 else i + total, total), 0) for i in where), total]
+        bounds = [
+            0,
+            *(max(min(i if i >= 0 else i + total, total), 0) for i in where),
+            total,
+        ]
     return tuple(
-        self.narrow(dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:], strict=False)
+        self.narrow(dim, a, max(b - a, 0))
+        for a, b in zip(bounds, bounds[1:], strict=False)
     )
 
 
@@ -405,7 +417,9 @@ def repeat_interleave(
     x, at = (self.reshape(-1), 0) if dim is None else (self, dim)
     counts = repeats._array if isinstance(repeats, Tensor) else np.asarray(repeats)
     size = x._array.shape[wrapped(at, x._array.ndim)]
-    index = np.repeat(np.arange(size), counts if counts.size > 1 else int(counts.reshape(-1)[0]))
+    index = np.repeat(
+        np.arange(size), counts if counts.size > 1 else int(counts.reshape(-1)[0])
+    )
     return x.index_select(at, PUBLIC["tensor"](index))
 
 
@@ -457,7 +471,7 @@ def diag(self: Tensor, diagonal: int = 0) -> Any:
     if self._array.ndim == 1:
         return diag_embed(self, diagonal)
     if self._array.ndim != 2:
-        raise RuntimeError("diag(): Supports 1D or 2D tensors. Got " f"{self._array.ndim}D")
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self._array.ndim}D")
     return self.diagonal(diagonal).clone()
 
 
@@ -506,11 +520,16 @@ _at_least(3, lambda shape: (*((1,) * (2 - len(shape))), *shape, 1))
 @public
 def meshgrid(*tensors: Any, indexing: str = "ij") -> Any:
     """A grid of coordinates from 1-d (or 0-d) tensors, one tensor for each."""
-    given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
+    given = (
+        tensors[0]
+        if len(tensors) == 1 and not isinstance(tensors[0], Tensor)
+        else tensors
+    )
     given = [t.reshape(-1) for t in given]
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
-            'torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + indexing
+            'torch.meshgrid: indexing must be one of "xy" or "ij", but received: '
+            + indexing
         )
     swap = indexing == "xy" and len(given) > 1
     if swap:
@@ -521,7 +540,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> Any:
         for i, t in enumerate(given)
     ]
     if swap:
-        out = [t.transpose(0, 1) for t in out]
         out[0], out[1] = out[1], out[0]
     return tuple(out)
 

@@ -268,7 +268,9 @@ def _plus(name: str, multiply: str, doc: str) -> None:
     plus.__name__, plus.__doc__ = name, doc
     public(method(plus))
 
-    def plus_(self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    def plus_(
+        self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1
+    ) -> Any:
         return self.mul_(beta).add_(plus(self * 0, a, b, beta=0, alpha=alpha))
 
     plus_.__name__, plus_.__doc__ = name + "_", f"`{name}` in place."
@@ -339,7 +341,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Any:
 def trace(self: Tensor) -> Any:
     """The sum of a matrix's diagonal."""
     if self._array.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self._array.ndim}")
+        raise RuntimeError(
+            f"trace: expected a matrix, but got tensor with dim {self._array.ndim}"
+        )
     return self.diagonal().sum()
 
 
@@ -376,12 +380,16 @@ def _contract(arrays: Any, equation: str) -> Any:
     return np.einsum(equation, *arrays, optimize=len(arrays) > 2)
 
 
-def _contract_grad(g: Any, xp: Any, tensors: Any, tensors_shape: Any, equation: str) -> Any:
+def _contract_grad(
+    g: Any, xp: Any, tensors: Any, tensors_shape: Any, equation: str
+) -> Any:
     terms, out = equation.split("->")
     names = terms.split(",")
     grads = []
     for i, (name, shape) in enumerate(zip(names, tensors_shape, strict=True)):
-        others = [(n, t) for j, (n, t) in enumerate(zip(names, tensors, strict=True)) if j != i]
+        others = [
+            (n, t) for j, (n, t) in enumerate(zip(names, tensors, strict=True)) if j != i
+        ]
         known = set(out).union(*(n for n, _ in others)) if others else set(out)
         unique = "".join(dict.fromkeys(name))
         got = "".join(c for c in unique if c in known)
@@ -462,7 +470,8 @@ def einsum(*args: Any) -> Any:
     equation = full_equation(equation, [t._array.ndim for t in operands])
     terms = equation.partition("->")[0].split(",")
     operands = [
-        _without_ones(t, term, operands, terms) for t, term in zip(operands, terms, strict=True)
+        _without_ones(t, term, operands, terms)
+        for t, term in zip(operands, terms, strict=True)
     ]
     return _contract_row(operands, equation)
 
@@ -501,7 +510,8 @@ def full_equation(equation: str, ndims: list[int]) -> str:
     most = max((w for t, w in zip(terms, widths, strict=True) if "..." in t), default=0)
     rest = "".join(free[:most])
     terms = [
-        t.replace("...", rest[most - w :] if w else "") for t, w in zip(terms, widths, strict=True)
+        t.replace("...", rest[most - w :] if w else "")
+        for t, w in zip(terms, widths, strict=True)
     ]
     if arrow:
         right = right.replace("...", rest)

@@ -146,17 +146,26 @@ def gaussian(shape: Any, dtype: Any, generator: Any) -> Any:
 
 
 def _of_shape(name: str, draw: Any, doc: str) -> None:
-    def new(*size: Any, dtype: Any = None, generator: Any = None, **options: Any) -> Tensor:
+    def new(
+        *size: Any, dtype: Any = None, generator: Any = None, **options: Any
+    ) -> Tensor:
         size = size or (options.pop("size"),)
         return finished(draw(checked(size), wanted(dtype), generator), **options)
 
     new.__name__, new.__doc__ = name, f"{doc}, in a shape given as ints or one sequence."
     public(new)
 
-    def like(input: Tensor, *, dtype: Any = None, generator: Any = None, **options: Any) -> Tensor:
-        return finished(draw(input._array.shape, _kind(input, dtype), generator), **options)
+    def like(
+        input: Tensor, *, dtype: Any = None, generator: Any = None, **options: Any
+    ) -> Tensor:
+        return finished(
+            draw(input._array.shape, _kind(input, dtype), generator), **options
+        )
 
-    like.__name__, like.__doc__ = f"{name}_like", f"{doc}, in the tensor's shape and dtype."
+    like.__name__, like.__doc__ = (
+        f"{name}_like",
+        f"{doc}, in the tensor's shape and dtype.",
+    )
     public(like)
 
 
@@ -166,7 +175,9 @@ _of_shape("randn", gaussian, "Numbers from the standard normal distribution")
 
 def _integers(low: Any, high: Any, shape: Any, dtype: Any, generator: Any) -> Any:
     if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
     return np.asarray(source(generator).integers(low, high, shape)).astype(dtype)
 
 
@@ -199,7 +210,9 @@ def randint_like(
 
 
 @public
-def randperm(n: int, *, dtype: Any = None, generator: Any = None, **options: Any) -> Tensor:
+def randperm(
+    n: int, *, dtype: Any = None, generator: Any = None, **options: Any
+) -> Tensor:
     """The integers below `n` in random order."""
     kind = INT64 if dtype is None else to_numpy(dtype)
     return finished(source(generator).permutation(n).astype(kind), **options)
@@ -207,7 +220,13 @@ def randperm(n: int, *, dtype: Any = None, generator: Any = None, **options: Any
 
 @public
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, **options: Any
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    **options: Any,
 ) -> Tensor:
     """Numbers from normal distributions whose mean or std may be tensors."""
     if size is not None:
@@ -239,10 +258,13 @@ def multinomial(
     """Indices drawn with the weights in each row."""
     rows = np.atleast_2d(self._array).astype(np.float64)
     if (rows < 0).any() or not np.isfinite(rows).all():
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        raise RuntimeError(
+            "probability tensor contains either `inf`, `nan` or element < 0"
+        )
     rng = source(generator)
     found = [
-        rng.choice(rows.shape[1], num_samples, replacement, p=row / row.sum()) for row in rows
+        rng.choice(rows.shape[1], num_samples, replacement, p=row / row.sum())
+        for row in rows
     ]
     return wrap(np.array(found, INT64).reshape((*self._array.shape[:-1], num_samples)))
 
@@ -304,7 +326,9 @@ _fill(
     {"mean": 0.0, "std": 1.0},
     "Writes numbers from a normal distribution.",
 )
-_fill("random_", _random_ints, {"from": 0, "to": None}, "Writes integers from [from, to).")
+_fill(
+    "random_", _random_ints, {"from": 0, "to": None}, "Writes integers from [from, to)."
+)
 _fill(
     "exponential_",
     lambda rng, a, rate: rng.standard_exponential(a.shape) / rate,

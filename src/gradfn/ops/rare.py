@@ -85,6 +85,14 @@ def take(node: Any, slot: str, value: Any) -> Any:
     return value
 
 
+def take_many(node: Any, slot: str) -> Any:
+    """A saved sequence of arguments, each taken out."""
+    return [
+        t if t._cell is None else take(node, f"{slot}{i}", t)
+        for i, t in enumerate(getattr(node, f"_{slot}"))
+    ]
+
+
 def take_result(node: Any, slot: str) -> Any:
     """The array of a saved result: unpacked, or checked against its version."""
     value = getattr(node, f"_{slot}")

@@ -38,7 +38,9 @@ def axes(a: Any, dim: Any) -> Any:
             for d in dims:
                 if not -a.ndim <= d < a.ndim:
                     raise dim_error(d, a.ndim)
-            raise RuntimeError(f"dim {dims[-1]} appears multiple times in the list of dims")
+            raise RuntimeError(
+                f"dim {dims[-1]} appears multiple times in the list of dims"
+            )
         return dims or None
     return axes(a, int(dim))
 
@@ -83,14 +85,15 @@ def _spread(g: Any, shape: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return spread_like(g if dim is None else lifted(g, shape, dim, keepdim), shape)
 
 
-# The gradient of a sum: the same at each place that was added.
+# The gradient of a sum: the same at each place that was added. What was only broadcast
+# (dim is None) the engine sums by itself.
 op(
     "_spread(self, shape, dim=None, keepdim=False)",
     _spread,
     function=False,
     method=False,
     node="Expand",
-    self=lambda g, xp, dim, keepdim: xp.sum(g, dim, keepdim),
+    self=lambda g, xp, dim, keepdim: g if dim is None else xp.sum(g, dim, keepdim),
 )
 
 # -- sums ------------------------------------------------------------------------------
@@ -366,7 +369,9 @@ def _choose(name: str, doc: str) -> None:
 
 
 _choose("max", "The largest element; `(values, indices)` along `dim`; or of two tensors.")
-_choose("min", "The smallest element; `(values, indices)` along `dim`; or of two tensors.")
+_choose(
+    "min", "The smallest element; `(values, indices)` along `dim`; or of two tensors."
+)
 
 
 def _arg(function: Any) -> Any:

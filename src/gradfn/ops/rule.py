@@ -70,7 +70,9 @@ class Op:
         self.params = [p for p in parameters(self.signature) if p != "*"]
         self.kernel = kernel
         self.rules = rules
-        self.takes = [p for p in self.params if p in rules or p in takes.split()]
+        self.takes = [
+            p for p in self.params if p != many and (p in rules or p in takes.split())
+        ]
         self.numbers = numbers  # Python numbers may stand for tensors; dtypes meet
         self.floats = floats  # integers become the default dtype
         self.many = many  # the argument that is a sequence of tensors
@@ -237,6 +239,7 @@ _COMMON: dict[str, Any] = {
     "edge": view.edge,
     "wrap": wrap,
     "note_version": saved.note_version,
+    "note_versions": saved.note_versions,
     "output_of": output_of,
     "promote_arrays": _dtypes.promote_arrays,
     "default_dtype": _dtypes.default_dtype,
@@ -266,6 +269,7 @@ def _compile(row: Op) -> None:
         "missing": names.missing,
         "rare": rare.rare,
         "take": rare.take,
+        "take_many": rare.take_many,
         "take_result": rare.take_result,
         "as_saved": rare.as_saved,
         "RELEASED": saved.RELEASED,

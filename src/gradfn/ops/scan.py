@@ -248,9 +248,7 @@ op(
 op(
     "log_softmax(self, dim, dtype=None)",
     _log_softmax,
-    self=lambda g, xp, result, dim: (
-        g - xp.exp(result).conj() * xp.sum(g, dim, True)
-    ),
+    self=lambda g, xp, result, dim: g - xp.exp(result).conj() * xp.sum(g, dim, True),
 )
 
 

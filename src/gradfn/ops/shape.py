@@ -34,7 +34,13 @@ def _back(g: Any, self_shape: Any) -> Any:
 
 
 _view_row = op(
-    "_view(self, shape)", _view, function=False, method=False, view=True, node="View", self=_back
+    "_view(self, shape)",
+    _view,
+    function=False,
+    method=False,
+    view=True,
+    node="View",
+    self=_back,
 ).function
 _reshape_copy = op(
     "_reshape_copy(self, shape)",
@@ -101,7 +107,9 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
         return reshape(self, 1)
     first, last = wrapped(start_dim, len(shape)), wrapped(end_dim, len(shape))
     if first > last:
-        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+        raise RuntimeError(
+            "flatten() has invalid args: start_dim cannot come after end_dim"
+        )
     if first == last:
         return self
     size = 1
@@ -280,7 +288,9 @@ for _name, _get in (
 
 
 def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
-    src = [wrapped(d, ndim) for d in (source if hasattr(source, "__iter__") else (source,))]
+    src = [
+        wrapped(d, ndim) for d in (source if hasattr(source, "__iter__") else (source,))
+    ]
     dst = [
         wrapped(d, ndim)
         for d in (destination if hasattr(destination, "__iter__") else (destination,))
@@ -475,9 +485,7 @@ def narrow(self: Tensor, dim: int, start: Any, length: int) -> Any:
 def _diagonal(a: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     first, second = wrapped(dim1, a.ndim), wrapped(dim2, a.ndim)
     if first == second:
-        raise RuntimeError(
-            f"diagonal dimensions cannot be identical {dim1}, {dim2}"
-        )
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     out = a.diagonal(offset, first, second)
     out.flags.writeable = a.flags.writeable
     return out

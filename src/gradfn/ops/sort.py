@@ -47,7 +47,11 @@ _sort_row = op(
 @public
 @method
 def sort(
-    self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False, out: Any = None
+    self: Tensor,
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = False,
+    out: Any = None,
 ) -> Any:
     """`(values, indices)`, sorted along `dim`; equal elements keep their order."""
     return _sort_row(self, dim, descending)
@@ -55,7 +59,9 @@ def sort(
 
 @public
 @method
-def argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def argsort(
+    self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
+) -> Any:
     """The indices that sort along `dim`."""
     return _sort_row(self.detach(), dim, descending)[1]
 
@@ -67,7 +73,9 @@ def msort(self: Tensor) -> Any:
     return _sort_row(self, 0)[0]
 
 
-def _topk(a: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def _topk(
+    a: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Any:
     dim = wrapped(dim, a.ndim)
     size = a.shape[dim] if a.ndim else 1
     if not 0 <= k <= size:
@@ -143,11 +151,19 @@ Tensor.bucketize = bucketize  # type: ignore[attr-defined]
 
 @public
 def isin(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+    elements: Any,
+    test_elements: Any,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
 ) -> Any:
     """Is each element among the others?"""
     a = elements._array if isinstance(elements, Tensor) else np.asarray(elements)
-    b = test_elements._array if isinstance(test_elements, Tensor) else np.asarray(test_elements)
+    b = (
+        test_elements._array
+        if isinstance(test_elements, Tensor)
+        else np.asarray(test_elements)
+    )
     return wrap(np.isin(a, b, invert=invert))
 
 
@@ -166,11 +182,18 @@ def unique(
     )
     if dim is None:
         inverse = inverse.reshape(self._array.shape)
-    return _answers(values, inverse.reshape(-1) if dim is not None else inverse, counts,
-                    return_inverse, return_counts)
+    return _answers(
+        values,
+        inverse.reshape(-1) if dim is not None else inverse,
+        counts,
+        return_inverse,
+        return_counts,
+    )
 
 
-def _answers(values: Any, inverse: Any, counts: Any, with_inverse: bool, with_counts: bool) -> Any:
+def _answers(
+    values: Any, inverse: Any, counts: Any, with_inverse: bool, with_counts: bool
+) -> Any:
     out = [wrap(values)]
     if with_inverse:
         out.append(wrap(inverse.astype(INT64)))
@@ -182,7 +205,10 @@ def _answers(values: Any, inverse: Any, counts: Any, with_inverse: bool, with_co
 @public
 @method
 def unique_consecutive(
-    self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+    self: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: Any = None,
 ) -> Any:
     """Without elements that equal the one before them."""
     a = self._array.reshape(-1) if dim is None else np.moveaxis(self._array, dim, 0)

@@ -329,7 +329,7 @@ class Source:
                 f"if {test}{n}._cell is not None: note_version(node, '{n}', {n}._cell)",
             ]
         if n == row.many:
-            return [f"node._{n} = {n}"]
+            return [f"node._{n} = list({n})", f"note_versions(node, '{n}', {n})"]
         if n == "result":
             return self.save_output(n, "out")
         if n in row.outputs:
@@ -425,7 +425,8 @@ class Source:
                 have = f"None if {n} is None else " if n in self.row.optional else ""
                 args.append(f"({have}{n}._array)" if raw else n)
             elif n == self.row.many:
-                args.append(f"[t._array for t in node._{n}]" if raw else f"node._{n}")
+                lines.append(f"{n} = take_many(node, '{n}')")
+                args.append(f"[t._array for t in {n}]" if raw else n)
             elif n == "result" or n in self.row.outputs:
                 lines.append(f"{n} = node._{n}")
                 lines.append(f"if node.cell.count: {n} = take_result(node, '{n}')")

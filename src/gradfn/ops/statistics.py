@@ -353,7 +353,10 @@ def quantile(
 
     out = got[0] if scalar else PUBLIC["stack"](got)
     if keepdim:
-        kept = [1 if i in reduced_dims(self.shape, dim) else n for i, n in enumerate(self.shape)]
+        kept = [
+            1 if i in reduced_dims(self.shape, dim) else n
+            for i, n in enumerate(self.shape)
+        ]
         out = out.reshape((*(() if scalar else (len(levels),)), *kept))
     return out
 

@@ -229,5 +229,3 @@ class Storage:
 def untyped_storage(self: Tensor) -> Storage:
     """The memory of this tensor and of all that share it."""
     return Storage(self._array)
-
-

@@ -118,7 +118,13 @@ op(
 
 _LN2, _LN10 = math.log(2), math.log(10)
 
-op("exp(self)", np.exp, floats=True, inplace=True, self=lambda g, result: g * result.conj())
+op(
+    "exp(self)",
+    np.exp,
+    floats=True,
+    inplace=True,
+    self=lambda g, result: g * result.conj(),
+)
 op(
     "exp2(self)",
     np.exp2,
@@ -260,8 +266,20 @@ def _sinc_grad(g: Any, xp: Any, self: Any) -> Any:
 
 
 op("sinc(self)", np.sinc, floats=True, inplace=True, self=_sinc_grad)
-op("deg2rad(self)", np.deg2rad, floats=True, inplace=True, self=lambda g: g * (math.pi / 180))
-op("rad2deg(self)", np.rad2deg, floats=True, inplace=True, self=lambda g: g * (180 / math.pi))
+op(
+    "deg2rad(self)",
+    np.deg2rad,
+    floats=True,
+    inplace=True,
+    self=lambda g: g * (math.pi / 180),
+)
+op(
+    "rad2deg(self)",
+    np.rad2deg,
+    floats=True,
+    inplace=True,
+    self=lambda g: g * (180 / math.pi),
+)
 
 # -- activations -----------------------------------------------------------------------
 
@@ -320,7 +338,14 @@ op(
 
 # -- complex numbers -------------------------------------------------------------------
 
-_conj = op("_conj(self)", np.conj, function=False, method=False, node="Conj", self=lambda g: g.conj())
+_conj = op(
+    "_conj(self)",
+    np.conj,
+    function=False,
+    method=False,
+    node="Conj",
+    self=lambda g: g.conj(),
+)
 _real_part = op(
     "_real_part(self)",
     lambda a: a.real,
@@ -458,9 +483,7 @@ op(
     "polar(abs, angle)",
     lambda a, angle: _complex(a * np.cos(angle), a * np.sin(angle)),
     method=False,
-    abs=lambda g, xp, angle: xp._real_part(
-        g * xp.complex(xp.cos(angle), -xp.sin(angle))
-    ),
+    abs=lambda g, xp, angle: xp._real_part(g * xp.complex(xp.cos(angle), -xp.sin(angle))),
     angle=lambda g, xp, result: xp._real_part(g * (result * 1j).conj()),
 )
 
