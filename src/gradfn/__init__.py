@@ -77,15 +77,5 @@ __all__ = sorted(
 )
 
 # Most programs use none of these, so they are imported when they are first named.
-_LATE = (
-    "compat",
-    "cuda",
-    "func",
-    "linalg",
-    "nn",
-    "optim",
-    "special",
-    "testing",
-    "utils",
-)
+_LATE = ("compat",)
 __getattr__ = _late(__name__, _LATE)

@@ -246,7 +246,7 @@ def _own_frames(traceback: TracebackType | None) -> TracebackType | None:
 
 _MACHINERY = {
     os.path.join(os.path.dirname(__file__), name)
-    for name in ("__init__.py", "cli.py", "compat.py")
+    for name in ("__init__.py", "_names.py", "cli.py", "compat.py")
 }
 
 

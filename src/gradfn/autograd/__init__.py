@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
+
 from gradfn._names import late as _late
 from gradfn.autograd import function, grad_mode
 from gradfn.autograd.backward import backward, grad
@@ -23,22 +25,28 @@ __all__ = [
     "function",
     "grad",
     "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
 
-_FROM_ANOMALY_MODE = ("detect_anomaly", "set_detect_anomaly")
-_late_module = _late(
-    __name__,
-    ("anomaly_mode", "forward_ad", "functional", "gradcheck", "graph", "profiler"),
-)
+# Loaded when first named. As in torch, the function gradcheck hides its module.
+_LATE_FUNCTIONS = {
+    "detect_anomaly": "anomaly_mode",
+    "set_detect_anomaly": "anomaly_mode",
+    "gradcheck": "gradcheck",
+    "gradgradcheck": "gradcheck",
+}
+_late_module = _late(__name__, ("anomaly_mode", "graph"))
 
 
 def __getattr__(name: str) -> object:
-    if name in _FROM_ANOMALY_MODE:
-        from gradfn.autograd import anomaly_mode
-
-        return getattr(anomaly_mode, name)
-    return _late_module(name)
+    module = _LATE_FUNCTIONS.get(name)
+    if module is None:
+        return _late_module(name)
+    found = getattr(_import_module(f"{__name__}.{module}"), name)
+    globals()[name] = found
+    return found

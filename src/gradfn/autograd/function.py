@@ -196,6 +196,7 @@ def collect(ctx: FunctionNode, args: Any) -> int:
     ctx._arguments = len(args)
     places: list[Any] = []
     edges: list[Any] = []
+    plain: list[int] = []
     needs = 0
     for i, x in enumerate(args):
         if isinstance(x, Tensor):
@@ -206,6 +207,10 @@ def collect(ctx: FunctionNode, args: Any) -> int:
             places.append(i)
         elif isinstance(x, CONTAINERS):
             needs |= _inside(x, (i,), places, edges)
+        elif not isinstance(x, (int, float, complex)) or type(x) is bool:
+            plain.append(i)
+    if plain:
+        ctx._plain = plain
     ctx._places = places
     ctx.next = edges[0] if len(edges) == 1 else tuple(edges)
     return needs
@@ -299,7 +304,7 @@ def _own(t: Any, inputs: list[Tensor], dirty: Any) -> Any:
         return t
     if among(t, inputs):
         out = share(t, t._array)
-        mark_view(out, t, TABLE["view_as"], (t,), FUNCTION)
+        mark_view(out, t, TABLE["_view"], (t._array.shape,), FUNCTION)
         return out
     if t._extra is INTERMEDIATE:
         t._extra = None

@@ -32,7 +32,7 @@ from gradfn.graph import saved
 from gradfn.graph.gradient import hand_out
 from gradfn.graph.node import Node, edges_of, new, output_of, public_edge, ticks
 from gradfn.graph.view import edge
-from gradfn.tensor import LEAF, Tensor, wrap
+from gradfn.tensor import LEAF, Tensor, cell_of, wrap
 
 if TYPE_CHECKING:
     from gradfn.autograd.function import Function
@@ -97,6 +97,7 @@ class FunctionNode(FunctionCtx, Node):
     _outputs: Any = None  # (shape, dtype) or None for each output, if several
     _differentiable_out: tuple[int, ...] = (0,)
     _sources: Any = ()  # the input tensors, if some were written
+    _plain: Any = ()  # the numbers of the arguments that are neither tensors nor numbers
 
     # -- for the user ------------------------------------------------------------------
 
@@ -203,6 +204,9 @@ class FunctionNode(FunctionCtx, Node):
             got = (got,)
         if len(got) != self._arguments:
             got = self._counted(got)
+        for i in self._plain:
+            if got[i] is not None:
+                raise self._unwanted(i)
         places = self._places
         if not needs & (needs - 1):
             return self._checked(got, places[needs.bit_length() - 1])
@@ -221,6 +225,13 @@ class FunctionNode(FunctionCtx, Node):
             f"(expected {n}, got {len(got)}). {self._forward_cls.__name__}.backward "
             "must return one for each argument of forward after ctx; None where there "
             "is none."
+        )
+
+    def _unwanted(self, i: int) -> RuntimeError:
+        return RuntimeError(
+            f"function {self.name()} returned a gradient different from None at position "
+            f"{i + 1}, but the corresponding forward input was not a Variable. Return None "
+            "there. (The gradient of a number is dropped.)"
         )
 
     def _checked(self, got: Any, place: Any) -> Tensor | None:
@@ -301,8 +312,9 @@ class Kept:
     def __init__(self, t: Tensor, index: int) -> None:
         self.tensor = t if index < 0 else None
         self.array = t._array
-        self.cell = t._cell
-        self.version = 0 if t._cell is None else t._cell.count
+        # Of an output, writes that are still to come must be seen.
+        self.cell = cell_of(t) if index >= 0 else t._cell
+        self.version = 0 if self.cell is None else self.cell.count
         self.index = index
 
     def take(self, node: FunctionNode) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradfn import printing
 from gradfn._device import check_device, device
+from gradfn._state import GRAD, mode
 from gradfn._dtypes import default_dtype, to_numpy
 from gradfn.graph.node import Node
 from gradfn.graph.view import edge
@@ -51,9 +52,9 @@ def tolist(self: Tensor) -> Any:
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The values as an ndarray that shares the tensor's memory.
 
-    RuntimeError if the tensor requires grad, unless `force` (which detaches).
+    RuntimeError in grad mode if the tensor requires grad, unless `force`.
     """
-    if self.requires_grad and not force:
+    if mode() & GRAD and not force and self.requires_grad:
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use "
             "tensor.detach().numpy() instead."

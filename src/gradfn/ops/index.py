@@ -331,6 +331,37 @@ def _put_grad(g: Any, xp: Any, index: Any, accumulate: bool) -> Any:
     return g if accumulate else xp._index_clear(g, index)
 
 
+def _index_last(g: Any, index: Any) -> Any:
+    """What stands at the index; 0 for places that a later one writes again."""
+    out = g[index]
+    number = np.arange(out.size).reshape(out.shape)
+    last = np.empty(g.shape, np.int64)
+    last[index] = number
+    return np.where(last[index] == number, out, out.dtype.type(0))
+
+
+def _index_last_back(g: Any, shape: Any, index: Any) -> Any:
+    out = np.zeros(shape, g.dtype)
+    out[index] = g
+    return out
+
+
+op(
+    "_index_last(self, index)",
+    _index_last,
+    function=False,
+    method=False,
+    self=lambda g, xp, self_shape, index: xp._index_last_back(g, self_shape, index),
+)
+op(
+    "_index_last_back(self, shape, index)",
+    _index_last_back,
+    function=False,
+    method=False,
+    self=lambda g, xp, index: xp._index_last(g, index),
+)
+
+
 def _index_clear(g: Any, index: Any) -> Any:
     out = g.copy()
     out[index] = 0
@@ -352,7 +383,9 @@ op(
     inplace=True,
     node="IndexPut",
     self=_put_grad,
-    values=lambda g, xp, index: xp._index(g, index),
+    values=lambda g, xp, index, accumulate: (
+        xp._index(g, index) if accumulate else xp._index_last(g, index)
+    ),
 )
 
 
