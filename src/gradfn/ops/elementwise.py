@@ -442,7 +442,14 @@ op(
     numbers=True,
     inplace=True,
 )
-op("nextafter(self, other)", np.nextafter, takes="self other", numbers=True, inplace=True)
+op(
+    "nextafter(self, other)",
+    np.nextafter,
+    numbers=True,
+    inplace=True,
+    self=lambda g: g,
+    other=zero,
+)
 op("gcd(self, other)", np.gcd, takes="self other", numbers=True, inplace=True)
 op("lcm(self, other)", np.lcm, takes="self other", numbers=True, inplace=True)
 
@@ -551,7 +558,8 @@ def _reversed_div(self: Any, other: Any) -> Any:
 
 
 def _reversed_pow(self: Any, other: Any) -> Any:
-    return _pow_tensor(other, self) if _is_number(other) else NotImplemented
+    usable = _is_number(other) or isinstance(other, Tensor)
+    return _pow_tensor(other, self) if usable else NotImplemented
 
 
 for _name, _row in {

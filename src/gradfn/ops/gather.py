@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn._dtypes import INT64
 from gradfn.ops.index import checked
 from gradfn.ops.rule import op
 from gradfn.ops.sizes import wrapped
@@ -17,7 +18,7 @@ from gradfn.tensor import Tensor, method, wrap
 
 def check_index(name: str, index: Any) -> None:
     """RuntimeError unless the index has integers."""
-    if index.dtype.name not in ("int64", "int32"):
+    if index.size and index.dtype.name not in ("int64", "int32"):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
 
 
@@ -43,7 +44,7 @@ def coordinates(index: Any, dim: int, shape: Any, name: str) -> Any:
                 f"to be no larger than self {list(shape)} apart from dimension {dim}"
             )
     at: list[Any] = list(np.indices(index.shape, sparse=True))
-    at[dim] = index
+    at[dim] = index.astype(INT64, copy=False)
     return tuple(at)
 
 
@@ -125,8 +126,10 @@ def gather(
 def take_along_dim(input: Tensor, indices: Tensor, dim: Any = None) -> Any:
     """`gather` with broadcasting; flat if `dim` is None."""
     if dim is None:
-        return _gather_row(input.reshape(-1), 0, indices.reshape(-1))
+        input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
     at = wrapped(dim, input._array.ndim)
+    check_index("take_along_dim", indices._array)
+    indices = wrap(checked(indices._array, input.shape[at], at) % max(input.shape[at], 1))
     one = list(
         np.broadcast_shapes(
             (*input.shape[:at], 1, *input.shape[at + 1 :]),
@@ -298,7 +301,8 @@ def _reduce_self(
     if reduce == "mean":
         return g / xp._scatter_counts(self, dim, index, include_self)
     if reduce == "prod":
-        return g * result / self
+        product, zeros, filled, _ = _product_parts(xp, self, dim, index, src, include_self)
+        return xp._keep(g * product / filled, zeros == (self == 0))
     if reduce in ("amax", "amin"):
         return xp._keep(g / _winners(xp, self, dim, index, src, result), self == result)
     return g
@@ -319,12 +323,33 @@ def _reduce_src(
     if reduce == "mean":
         g = g / xp._scatter_counts(self, dim, index, include_self)
     if reduce == "prod":
-        return _gathered(g * result, xp, dim, index, src_shape) / src
+        product, zeros, _, filled = _product_parts(xp, self, dim, index, src, include_self)
+        slope = _gathered(g * product, xp, dim, index, src_shape) / filled
+        there = _gathered(zeros, xp, dim, index, src_shape)
+        return xp._keep(slope, there == (src == 0))
     if reduce in ("amax", "amin"):
         won = src == _gathered(result, xp, dim, index, src_shape)
         g = g / _winners(xp, self, dim, index, src, result)
         return xp._keep(_gathered(g, xp, dim, index, src_shape), won)
     return _gathered(g, xp, dim, index, src_shape)
+
+
+def _product_parts(
+    xp: Any, self: Any, dim: int, index: Any, src: Any, include_self: bool
+) -> Any:
+    """At each place the product of what is not 0, and how many zeros there are.
+
+    Also self and src with 1 for 0, by which the product can be divided. The product of
+    all others is not 0 where none of the others is.
+    """
+    empty, none = self == 0, src == 0
+    own, other = xp._masked_fill(self, empty, 1), xp._masked_fill(src, none, 1)
+    product = xp.scatter_reduce(own, dim, index, other, "prod", include_self=include_self)
+    ones, others = xp.ones_like(self), xp.ones_like(src)
+    zeros = xp.scatter_reduce(
+        ones * empty, dim, index, others * none, "sum", include_self=include_self
+    )
+    return product, zeros, own, other
 
 
 def _winners(xp: Any, self: Any, dim: int, index: Any, src: Any, result: Any) -> Any:

@@ -314,9 +314,9 @@ _flip_row = op(
 ).function
 
 
-def _flip_public(self: Tensor, *dims: Any) -> Any:
+def _flip_public(self: Tensor, *dims: Any, **named: Any) -> Any:
     """The elements in reverse order along the dims."""
-    return _flip_row(self, sizes(dims))
+    return _flip_row(self, sizes(dims or (named["dims"],)))
 
 
 _flip_public.__name__ = "flip"

@@ -320,7 +320,11 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Any:
     left = [d % a._array.ndim for d in dims[0]]
     right = [d % b._array.ndim for d in dims[1]]
     for i, j in zip(left, right, strict=True):
-        if a.shape[i] != b.shape[j]:
+        if a.shape[i] == 1 != b.shape[j]:  # repeated, as torch does
+            b = b.sum(j, keepdim=True)
+        elif b.shape[j] == 1 != a.shape[i]:
+            a = a.sum(i, keepdim=True)
+        elif a.shape[i] != b.shape[j]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in "
                 f"dim {i} and second has size {b.shape[j]} in dim {j}"

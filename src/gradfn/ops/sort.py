@@ -212,7 +212,7 @@ def unique_consecutive(
 ) -> Any:
     """Without elements that equal the one before them."""
     a = self._array.reshape(-1) if dim is None else np.moveaxis(self._array, dim, 0)
-    flat = a.reshape(len(a), -1)
+    flat = a.reshape(len(a), a.size // max(len(a), 1))
     new = np.ones(len(a), bool)
     new[1:] = (flat[1:] != flat[:-1]).any(1)
     inverse = np.cumsum(new) - 1

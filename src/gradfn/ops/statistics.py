@@ -20,7 +20,7 @@ from gradfn.ops.reduce import (
 from gradfn.ops.rule import op
 from gradfn.ops.scan import line
 from gradfn.ops.world import public
-from gradfn.tensor import Tensor, method
+from gradfn.tensor import Tensor, method, wrap
 
 # -- variance --------------------------------------------------------------------------
 
@@ -227,9 +227,7 @@ def norm(
 ) -> Any:
     """The p-norm of all elements, or along `dim`; "fro" and None are the 2-norm."""
     if p == "nuc":
-        from gradfn import linalg
-
-        return linalg.matrix_norm(self, "nuc", dim or (-2, -1), keepdim)
+        raise NotImplementedError("norm: gradfn has no nuclear norm yet")
     order = 2 if p is None or p == "fro" else p
     return vector_norm(self, order, dim, keepdim, dtype=dtype)
 
@@ -341,17 +339,16 @@ def quantile(
 
     ValueError for a q outside [0, 1], RuntimeError for another `interpolation`.
     """
-    flat = self.reshape(-1) if dim is None else self
+    flat = self.reshape(-1) if dim is None or not self._array.ndim else self
     at = -1 if dim is None else dim
-    levels = np.atleast_1d(np.asarray(q._array if isinstance(q, Tensor) else q))
-    if levels.min() < 0 or levels.max() > 1:
+    level = q if isinstance(q, Tensor) else wrap(np.asarray(q, self._array.dtype))
+    if (level._array < 0).any() or (level._array > 1).any():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     values = flat.sort(at)[0].movedim(at, -1)
-    got = [_between(values, float(level), interpolation) for level in levels]
-    scalar = not isinstance(q, Tensor) or not q._array.ndim
-    from gradfn.ops.world import PUBLIC
-
-    out = got[0] if scalar else PUBLIC["stack"](got)
+    scalar = not level._array.ndim
+    out = _between(values, level.reshape(-1), interpolation).movedim(-1, 0)
+    out = out[0] if scalar else out
+    levels = level.reshape(-1)._array
     if keepdim:
         kept = [
             1 if i in reduced_dims(self.shape, dim) else n
@@ -361,25 +358,25 @@ def quantile(
     return out
 
 
-def _between(values: Any, level: float, how: str) -> Any:
-    """The value at a fraction of the last dim's length; nan where there is one."""
-    place = level * (values.shape[-1] - 1)
-    low = math.floor(place)
-    high = min(low + 1, values.shape[-1] - 1)
+def _between(values: Any, level: Any, how: str) -> Any:
+    """The values at fractions of the last dim's length; nan where there is one."""
+    last = values.shape[-1] - 1
+    place = level * last
+    low = place.floor().long()
+    high = (low + 1).clamp(max=last)
     share = place - low
-    a, b = values.select(-1, low), values.select(-1, high)
+    a, b = values.index_select(-1, low), values.index_select(-1, high)
     pick = {
-        "linear": lambda: a + (b - a) * share,
+        "linear": lambda: a.lerp(b, share.expand(a.shape)),
         "lower": lambda: a,
-        "higher": lambda: b if share else a,
-        "midpoint": lambda: (a + b) * 0.5 if share else a,
-        "nearest": lambda: values.select(-1, round(place)),
+        "higher": lambda: b.where(share > 0, a),
+        "midpoint": lambda: ((a + b) * 0.5).where(share > 0, a),
+        "nearest": lambda: values.index_select(-1, place.round().long()),
     }
     if how not in pick:
         raise RuntimeError(
             "quantile() interpolation must be one of linear, lower, higher, midpoint or "
             f"nearest, but got {how}"
         )
-    out = pick[how]()
-    last = values.select(-1, values.shape[-1] - 1)
-    return out.where(~last.isnan(), last)
+    bad = values.isnan().any(-1, True)
+    return pick[how]().masked_fill(bad, math.nan)

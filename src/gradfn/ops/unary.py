@@ -434,17 +434,21 @@ def _angle(a: Any) -> Any:
 op("angle(self)", _angle, floats=True, self=_angle_grad)
 
 
+def _dense(a: Any) -> Any:
+    return a if a.flags.c_contiguous else a.copy()
+
+
 def _as_complex(a: Any) -> Any:
     if a.ndim == 0 or a.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     wide = {"float16": "complex64", "float32": "complex64", "float64": "complex128"}
-    return np.ascontiguousarray(a).view(wide[a.dtype.name])[..., 0]
+    return _dense(a).view(wide[a.dtype.name])[..., 0]
 
 
 def _as_real(a: Any) -> Any:
     if a.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    return np.ascontiguousarray(a)[..., None].view(real_dtype(a.dtype))
+    return _dense(a)[..., None].view(real_dtype(a.dtype))
 
 
 op(
