@@ -25,10 +25,12 @@ import numpy as np
 
 from gradfn._device import CPU, device
 from gradfn._dtypes import BY_NUMPY, default_dtype, dtype, torch_dtype
+from gradfn._memory import keep_freed_memory
 
 F = TypeVar("F", bound=Callable[..., Any])
 new = object.__new__
 ndarray = np.ndarray
+keep_freed_memory()
 
 
 class Size(tuple[int, ...]):

@@ -56,8 +56,7 @@ class Run:
     into_grad = True  # do leaves accumulate?
     plan: dict[Any, Any] | None = None  # {node: (needs, edges)} if the walk is partial
     level = 0  # how many runs this one is nested in
-    waiting: dict[Any, int]  # edges over which nothing has come yet, for each node
-    leaves_waiting: dict[Tensor, int]  # the same for leaves
+    waiting: dict[Any, int]  # edges over which nothing has come yet: {node or leaf: n}
     pending: dict[Any, Any]  # gradients that have come
     heap: list[tuple[int, Node]]  # ready nodes
     leaves: list[Tensor]  # ready leaves
@@ -86,8 +85,8 @@ class Run:
     def add(self, have: Any, grad: Any) -> Any:
         """The sum, in place where the engine alone holds `have`."""
         if type(have) is ndarray and have.base is None and references(have) <= IN_TWO:
-            return np.add(have, grad, out=have)
-        return have + grad
+            return quiet(np.add, have, grad, have)
+        return have + grad if type(have) is Parts else np.asarray(quiet(np.add, have, grad))
 
     def as_tensor(self, grad: Any, callers: int = 2) -> Tensor:
         """A gradient as a hook sees it."""
@@ -116,8 +115,8 @@ class Run:
         else:
             self.make_plan(roots)
         for root, grad in zip(roots, grads, strict=True):
-            if root in self.waiting or root in self.leaves_waiting:
-                self.send(root, self.seed(grad))
+            if root in self.waiting:
+                self.begin(root, self.seed(grad))
         del grad, grads  # type: ignore[possibly-undefined]
         self.walk(None, None)
 
@@ -170,30 +169,19 @@ class Run:
         return node, g
 
     def count(self, targets: Sequence[Any]) -> None:
-        """Counts the edges to each node and leaf that can be reached, from `targets` on."""
+        """Counts the edges to each node and leaf that can be reached from `targets` on."""
         waiting: dict[Any, int] = {}
-        leaves: dict[Tensor, int] = {}
-        self.waiting, self.leaves_waiting = waiting, leaves
-        self.pending, self.heap, self.leaves = {}, [], []
-        stack = []
-        for target in targets:
-            if isinstance(target, Tensor):
-                leaves[target] = leaves.get(target, 0) + 1
-            elif target in waiting:
-                waiting[target] += 1
-            else:
-                waiting[target] = 1
-                stack.append(target)
+        self.waiting, self.pending, self.heap, self.leaves = waiting, {}, [], []
+        stack = [tuple(targets)]
         while stack:
-            edges = stack.pop().next
+            edges = stack.pop()
             for target in edges if type(edges) is tuple else (edges,):
                 if target in waiting:
                     waiting[target] += 1
-                elif isinstance(target, Tensor):
-                    leaves[target] = leaves.get(target, 0) + 1
                 else:
                     waiting[target] = 1
-                    stack.append(target)
+                    if not isinstance(target, Tensor):
+                        stack.append(target.next)
 
     def reaches(self, target: Any) -> bool:
         """Will this run bring a gradient, or word that there is none, to `target`?"""
@@ -214,27 +202,40 @@ class Run:
         assert captures is not None
         self.count(roots)
         plan: dict[Any, Any] = {}
-        for node in sorted(self.waiting, key=lambda n: n.seq, reverse=True):
+        nodes = [t for t in self.waiting if isinstance(t, Node)]
+        for node in sorted(nodes, key=lambda n: n.seq, reverse=True):
             chosen = partial_edges(node, captures, plan)
             if chosen[0]:
                 plan[node] = chosen
         self.plan = plan
-        waiting = dict.fromkeys((t for t in self.waiting if t in plan), 0)
-        waiting.update((t, 0) for t in captures if t in self.waiting)
-        leaves = {t: 0 for t in captures if t in self.leaves_waiting}
+        waiting = {t: 0 for t in self.waiting if t in plan or t in captures}
         for target in _edges_along(roots, plan):
             if target in waiting:
                 waiting[target] += 1
-            elif target in leaves:
-                leaves[target] += 1
-        self.waiting, self.leaves_waiting = waiting, leaves
+        self.waiting = waiting
+
+    def begin(self, root: Any, grad: Any) -> None:
+        """Brings a gradient to a root."""
+        at = root._array if isinstance(root, Tensor) else root
+        if grad.shape != at.shape or grad.dtype is not at.dtype:
+            grad = self.fit(at, grad, None, 0)
+        have = self.pending.pop(root, None)
+        self.pending[root] = grad if have is None else self.add(have, grad)
+        self.waiting[root] -= 1
+        if self.waiting[root]:
+            return
+        if at is root:
+            heappush(self.heap, (root.seq, root))
+        else:
+            self.leaves.append(root)
 
     def walk(self, node: Any, g: Any) -> None:
         """Runs `node`, if one is given, with gradient `g`, and all that gets ready."""
-        heap, pending, plan = self.heap, self.pending, self.plan
+        heap, pending, waiting = self.heap, self.pending, self.waiting
+        plan, leaves = self.plan, self.leaves
         release, plain = not self.keep, type(self) is Run
         while True:
-            if self.leaves:
+            if leaves:
                 self.serve_leaves()
             if node is None:
                 if not heap:
@@ -266,38 +267,39 @@ class Run:
                 grads = self.after(node, grads, g, needs)
             if release:
                 node.release()
-            g = None
+            source, node, g = node, None, None
             if type(edges) is not tuple:
-                self.send(edges, grads, node, 0)
-            else:
-                place = 0
-                for target, grad in zip(edges, grads, strict=True):
-                    self.send(target, grad, node, place)
-                    place += 1
-                grad = None
-            node = grads = None
-
-    def send(self, target: Any, grad: Any, source: Any = None, place: int = 0) -> None:
-        """Brings a gradient to a node or leaf, which may be ready then."""
-        left: Any = self.waiting.get(target)
-        at, leaf = target, left is None
-        if leaf:
-            left = self.leaves_waiting[target]
-            at = target._array
-        if grad is not None:
-            if grad.shape != at.shape or grad.dtype is not at.dtype:
-                grad = self.fit(at, grad, source, place)
-            pending = self.pending
-            if target in pending:
-                pending[target] = self.add(pending.pop(target), grad)
-            else:
-                pending[target] = grad
-        if left != 1:
-            (self.leaves_waiting if leaf else self.waiting)[target] = left - 1
-        elif leaf:
-            self.leaves.append(target)
-        else:
-            heappush(self.heap, (target.seq, target))
+                edges, grads = (edges,), (grads,)
+            place = 0
+            for target in edges:
+                grad = grads[place]
+                leaf = isinstance(target, Tensor)
+                if grad is not None:
+                    at = target._array if leaf else target
+                    if grad.shape != at.shape or grad.dtype is not at.dtype:
+                        grad = self.fit(at, grad, source, place)
+                    if target in pending:
+                        pending[target] = self.add(pending.pop(target), grad)
+                    else:
+                        pending[target] = grad
+                place += 1
+                left = waiting[target] - 1
+                waiting[target] = left
+                if left:
+                    continue
+                if leaf:
+                    leaves.append(target)
+                elif node is None and not heap:
+                    node = target  # to be run at once if nothing else gets ready
+                else:
+                    heappush(heap, (target.seq, target))
+            source = grads = grad = None
+            if node is not None:
+                if heap:
+                    heappush(heap, (node.seq, node))
+                    node = None
+                else:
+                    g = pending.pop(node, None)
 
     def serve_leaves(self) -> None:
         """Hands the gradients that have arrived at leaves over."""

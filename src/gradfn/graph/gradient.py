@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gradfn._state import GRAD, mode
+from gradfn._state import GRAD, mode, quiet
 from gradfn.graph.node import Parts
 from gradfn.tensor import Tensor, extra_of, ndarray, wrap
 
@@ -86,11 +86,11 @@ def accumulate_array(leaf: Tensor, grad: Any, callers: int) -> None:
             sole = grad.base is None and references(grad) <= IN_ONE + callers
             extra.grad = wrap(grad if sole and grad.flags.writeable else grad.copy())
         elif have._grad_fn is None and have._array.flags.writeable:
-            np.add(have._array, grad, out=have._array)
+            quiet(np.add, have._array, grad, have._array)
             if have._cell is not None:
                 have._cell.count += 1
         else:
-            extra.grad = wrap(have._array + grad)
+            extra.grad = wrap(quiet(np.add, have._array, grad))
     if extra.post_hooks:
         call_post_hooks(leaf)
 

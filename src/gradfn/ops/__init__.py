@@ -2,6 +2,7 @@
 
 from gradfn.ops import (  # noqa: F401
     compare,
+    complexes,
     convert,
     create,
     elementwise,
@@ -10,6 +11,7 @@ from gradfn.ops import (  # noqa: F401
     join,
     matmul,
     override,
+    power,
     random,
     reduce,
     scan,

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import promote_arrays
+from gradfn.graph.saved import legacy_type
 from gradfn.ops.admit import number
-from gradfn.ops.constants import scalar
-from gradfn.ops.elementwise import reflected
+from gradfn.ops.constants import at_least, at_most
+from gradfn.ops.elementwise import choose, reflected
+from gradfn.ops.names import into
 from gradfn.ops.rule import alias, op, operator
+from gradfn.ops.unary import not_for
 from gradfn.ops.world import PUBLIC, RAW, RECORDED, public
 from gradfn.tensor import Tensor, method
 
@@ -24,6 +27,8 @@ for _name, _kernel, _long in (
     ("gt", np.greater, "greater"),
     ("ge", np.greater_equal, "greater_equal"),
 ):
+    if _name in ("lt", "le", "gt", "ge"):
+        _kernel = not_for(_name, "c", _kernel)
     op(f"{_name}(self, other)", _kernel, takes="self other", numbers=True, inplace=True)
     operator(f"__{_name}__", _name)
     if _long:
@@ -47,7 +52,9 @@ def _bits(name: str) -> Any:
 
     def checked(*arrays: Any) -> Any:
         if arrays[0].dtype.kind not in "biu":
-            raise RuntimeError(f'"{name}_cpu" not implemented for {arrays[0].dtype}')
+            raise NotImplementedError(
+                f'"{name}_cpu" not implemented for {arrays[0].dtype}'
+            )
         return kernel(*arrays)
 
     return checked
@@ -65,15 +72,25 @@ for _name, _kernel, _sign in (
     setattr(Tensor, f"__r{_sign}__", reflected(_name))
     setattr(Tensor, f"__i{_sign}__", getattr(Tensor, f"{_name}_"))
 op("bitwise_not(self)", _bits("bitwise_not"), takes="self", inplace=True)
-Tensor.__invert__ = Tensor.bitwise_not  # type: ignore[attr-defined]
+
+
+@method
+def __invert__(self: Tensor) -> Any:
+    """`bitwise_not`, as Python's `~`. TypeError for floats."""
+    if self._array.dtype.kind not in "biu":
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return self.bitwise_not()
+
 
 # -- predicates ------------------------------------------------------------------------
 
 op("isnan(self)", np.isnan, takes="self")
 op("isinf(self)", np.isinf, takes="self")
 op("isfinite(self)", np.isfinite, takes="self")
-op("isposinf(self)", np.isposinf, takes="self")
-op("isneginf(self)", np.isneginf, takes="self")
+op("isposinf(self)", not_for("isposinf", "c", np.isposinf), takes="self")
+op("isneginf(self)", not_for("isneginf", "c", np.isneginf), takes="self")
 op("isreal(self)", np.isreal, takes="self")
 
 
@@ -81,9 +98,13 @@ def _isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
     if a.dtype != b.dtype:
-        raise RuntimeError(f"{a.dtype} did not match {b.dtype}")
-    if rtol < 0 or atol < 0:
-        raise RuntimeError("rtol and atol must be greater than or equal to zero")
+        first, second = (legacy_type(d.name)[6:-6] for d in (a.dtype, b.dtype))
+        raise RuntimeError(f"{first} did not match {second}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(
+                f"{name} must be greater than or equal to zero, but got {value}"
+            )
     close = a == b
     if equal_nan:
         close |= (a != a) & (b != b)
@@ -105,21 +126,21 @@ op(
 @public
 @method
 def allclose(
-    self: Tensor,
+    input: Tensor,
     other: Tensor,
     rtol: float = 1e-05,
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> bool:
     """Is each element within `atol + rtol * |other|`? RuntimeError if dtypes differ."""
-    return bool(self.isclose(other, rtol, atol, equal_nan)._array.all())
+    return bool(input.isclose(other, rtol, atol, equal_nan)._array.all())
 
 
 @public
 @method
-def equal(self: Tensor, other: Tensor) -> bool:
+def equal(input: Tensor, other: Tensor) -> bool:
     """Have both the same shape and the same values?"""
-    a, b = self._array, other._array
+    a, b = input._array, other._array
     return a.shape == b.shape and bool((a == b).all())
 
 
@@ -171,7 +192,7 @@ def is_neg(self: Tensor) -> bool:
 def _where(condition: Any, a: Any, b: Any) -> Any:
     if a.dtype is not b.dtype:
         a, b = promote_arrays(a, b)
-    return np.where(condition, a, b)
+    return choose(condition, a, b)
 
 
 _where_row = op(
@@ -234,14 +255,14 @@ def _filled(a: Any, mask: Any, value: Any) -> Any:
         value = number(value, a.dtype)._array
     if value.ndim:
         raise RuntimeError(
-            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-            f"{value.ndim} dimension(s)."
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor "
+            f"with {value.ndim} dimension(s)."
         )
-    if np.result_type(value.dtype, a.dtype).kind != a.dtype.kind:
+    if value.dtype.kind == "c" != a.dtype.kind:
         raise RuntimeError(
             f"value cannot be converted to type {a.dtype} without overflow: {value}"
         )
-    return np.where(mask, value.astype(a.dtype), a)
+    return choose(mask, value.astype(a.dtype), a)
 
 
 _fill_number = op(
@@ -270,13 +291,13 @@ _fill_tensor = op(
 
 @public
 @method
-def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Any:
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Any:
     """`value` (a number or 0-d tensor) where the bool mask is true.
 
-    RuntimeError for other masks and for values that the dtype can't hold.
+    RuntimeError for other masks, and for complex values in a real tensor.
     """
     row = _fill_tensor if isinstance(value, Tensor) else _fill_number
-    return row.function(self, mask, value)
+    return row.function(input, mask, value)
 
 
 @method
@@ -290,15 +311,21 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Any:
 # -- bounds ----------------------------------------------------------------------------
 
 
+def _refuse_complex(a: Any) -> None:
+    if a.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+
+
 def _clamp(a: Any, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    _refuse_complex(a)
     for bound in (min, max):
         if type(bound) is float and a.dtype.kind in "iu":
             a = a.astype(number(bound, a.dtype)._array.dtype)
     if min is not None:
-        a = np.maximum(a, scalar(min, a.dtype))
-    return a if max is None else np.minimum(a, scalar(max, a.dtype))
+        a = at_least(a, min)
+    return a if max is None else at_most(a, max)
 
 
 def _clamp_grad(g: Any, xp: Any, self: Any, min: Any, max: Any) -> Any:
@@ -322,6 +349,7 @@ _clamp_numbers = op(
 
 
 def _bounded(a: Any, min: Any, max: Any) -> Any:
+    _refuse_complex(a)
     if min is not None:
         a, min = promote_arrays(a, min)
         a = np.maximum(a, min)
@@ -366,15 +394,17 @@ def _as_tensor(bound: Any, like: Tensor) -> Any:
 
 @public
 @method
-def clamp(self: Tensor, min: Any = None, max: Any = None) -> Any:
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     """The values, at least `min` and at most `max` (numbers or tensors).
 
     RuntimeError if both are None. Where the bounds cross, the result is `max`.
     """
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        low, high = _as_tensor(min, self), _as_tensor(max, self)
-        return _clamp_tensors.function(self, low, high)
-    return _clamp_numbers.function(self, min, max)
+        low, high = _as_tensor(min, input), _as_tensor(max, input)
+        result = _clamp_tensors.function(input, low, high)
+    else:
+        result = _clamp_numbers.function(input, min, max)
+    return result if out is None else into("clamp", out, result)
 
 
 @method
@@ -387,16 +417,16 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Any:
 
 @public
 @method
-def clamp_min(self: Tensor, min: Any) -> Any:
+def clamp_min(input: Tensor, min: Any, *, out: Any = None) -> Any:
     """The values, at least `min`."""
-    return clamp(self, min)
+    return clamp(input, min, out=out)
 
 
 @public
 @method
-def clamp_max(self: Tensor, max: Any) -> Any:
+def clamp_max(input: Tensor, max: Any, *, out: Any = None) -> Any:
     """The values, at most `max`."""
-    return clamp(self, None, max)
+    return clamp(input, None, max, out=out)
 
 
 @method

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from gradfn._dtypes import BY_NUMPY, INT64, default_dtype, promote_arrays
+from gradfn._dtypes import default_dtype, promote_arrays
 from gradfn.ops.admit import is_operand
 from gradfn.ops.constants import scalar
+from gradfn.ops.names import into
 from gradfn.ops.rule import TABLE, alias, op, operator
 from gradfn.ops.world import public
-from gradfn.tensor import Tensor, method, wrap
+from gradfn.tensor import Tensor, method
 
 # -- helpers of formulas ---------------------------------------------------------------
 
@@ -24,11 +26,30 @@ op(
 )
 
 
+# From this size on np.where, which branches at each element, takes up to ten times as
+# long as integer arithmetic on the bits, which is exact for nan and inf too.
+_BRANCHY = 4096
+_BITS = {np.dtype(f"float{n}"): np.dtype(f"int{n}") for n in (16, 32, 64)}
+
+
 def _keep(a: Any, mask: Any) -> Any:
-    return np.where(mask, a, scalar(0, a.dtype))
+    if a.size < _BRANCHY or a.dtype not in _BITS:
+        return np.where(mask, a, scalar(0, a.dtype))
+    if mask.dtype.kind != "b":
+        mask = mask != scalar(0, mask.dtype)
+    return (a.view(_BITS[a.dtype]) * mask).view(a.dtype)
 
 
-# `self` where the mask is true and 0 elsewhere, also where self is nan.
+def choose(mask: Any, a: Any, b: Any) -> Any:
+    """`a` where the mask (of bools) is true, else `b`; both have one dtype."""
+    bits = _BITS.get(a.dtype)
+    if bits is None or mask.size < _BRANCHY:
+        return np.where(mask, a, b)
+    b = b.view(bits)
+    return ((a.view(bits) ^ b) * mask ^ b).view(a.dtype)
+
+
+# `self` where the mask is true (or not 0) and 0 elsewhere, also where self is nan.
 op(
     "_keep(self, mask)",
     _keep,
@@ -49,11 +70,12 @@ def zero(g: Any, xp: Any) -> Any:
 
 
 def _scaled(b: Any, alpha: Any) -> Any:
-    if b.dtype.kind in "iu" and isinstance(alpha, float):
+    if b.dtype.kind in "biu" and isinstance(alpha, (float, complex)):
         raise RuntimeError(
-            "For integral input tensors, argument alpha must not be a float"
+            "For integral input tensors, argument alpha must not be a floating point "
+            "number."
         )
-    return b if alpha == 1 else b * scalar(alpha, b.dtype)
+    return b * scalar(bool(alpha) if b.dtype.kind == "b" else alpha, b.dtype)
 
 
 def _add(a: Any, b: Any, alpha: Any = 1) -> Any:
@@ -72,18 +94,20 @@ def _sub(a: Any, b: Any, alpha: Any = 1) -> Any:
 op(
     "add(self, other, *, alpha=1)",
     _add,
+    ufunc=np.add,
     numbers=True,
     inplace=True,
     self=lambda g: g,
-    other=lambda g, alpha: g if alpha == 1 else g * alpha,
+    other=lambda g, alpha: g if alpha == 1 else g * alpha.conjugate(),
 )
 op(
     "sub(self, other, *, alpha=1)",
     _sub,
+    ufunc=np.subtract,
     numbers=True,
     inplace=True,
     self=lambda g: g,
-    other=lambda g, alpha: -g if alpha == 1 else g * -alpha,
+    other=lambda g, alpha: -g if alpha == 1 else g * -alpha.conjugate(),
 )
 op(
     "rsub(self, other, *, alpha=1)",
@@ -91,7 +115,7 @@ op(
     numbers=True,
     method=False,
     overload="True",
-    self=lambda g, alpha: -g if alpha == 1 else g * -alpha,
+    self=lambda g, alpha: -g if alpha == 1 else g * -alpha.conjugate(),
     other=lambda g: g,
 )
 alias("subtract", "sub")
@@ -103,6 +127,7 @@ op(
     np.multiply,
     numbers=True,
     inplace=True,
+    uniform=True,
     self=lambda g, other: g * other.conj(),
     other=lambda g, self: g * self.conj(),
 )
@@ -110,6 +135,8 @@ alias("multiply", "mul")
 
 
 def _refuse_zero(b: Any) -> None:
+    if b.dtype.kind == "b":
+        raise NotImplementedError("division is not implemented for 'Bool'")
     if b.dtype.kind in "biu" and not b.all():
         raise RuntimeError("ZeroDivisionError")
 
@@ -135,13 +162,14 @@ def _div(a: Any, b: Any, rounding_mode: Any = None) -> Any:
 op(
     "div(self, other, *, rounding_mode=None)",
     _div,
+    ufunc=np.divide,
     numbers=True,
     inplace=True,
     self=lambda g, xp, other, rounding_mode: (
         g / other.conj() if rounding_mode is None else zero(g, xp)
     ),
     other=lambda g, xp, self, other, rounding_mode: (
-        -g * (self / other / other).conj() if rounding_mode is None else zero(g, xp)
+        -(g * (self / other / other).conj()) if rounding_mode is None else zero(g, xp)
     ),
 )
 alias("divide", "div")
@@ -198,148 +226,18 @@ op(
     other=lambda g, xp, self, other: -g * xp.trunc(self / other),
 )
 
-# -- powers ----------------------------------------------------------------------------
-
-_PRODUCTS: dict[Any, Any] = {
-    2: lambda a: a * a,
-    3: lambda a: a * a * a,
-    4: lambda a: np.square(a * a),
-    1: lambda a: a.copy(),
-    0: lambda a: np.ones(a.shape, a.dtype),
-    0.5: np.sqrt,
-    -1: np.reciprocal,
-    -2: lambda a: np.reciprocal(a * a),
-    -0.5: lambda a: np.reciprocal(np.sqrt(a)),
-}
-
-
-def _power(a: Any, exponent: Any) -> Any:
-    kind = a.dtype.kind
-    if kind in "biu":
-        if type(exponent) is float:
-            a = a.astype(default_dtype())
-        elif kind == "b":
-            a = a.astype(INT64)
-        if type(exponent) is int and exponent < 0:
-            raise RuntimeError("Integers to negative integer powers are not allowed.")
-    product = _PRODUCTS.get(exponent)
-    if product is not None:
-        return product(a)
-    return np.power(a, scalar(exponent, a.dtype))
-
-
-def _power_grad(g: Any, xp: Any, self: Any, exponent: Any) -> Any:
-    if exponent == 0:
-        return zero(g, xp)
-    if exponent == 2:
-        return g * (self + self).conj()
-    return g * (xp._pow_number(self, exponent - 1) * exponent).conj()
-
-
-_pow_number = op(
-    "_pow_number(self, exponent)",
-    _power,
-    function=False,
-    method=False,
-    inplace=True,
-    node="Pow",
-    self=_power_grad,
-).function
-
-
-def _base_grad(g: Any, xp: Any, self: Any, exponent: Any) -> Any:
-    slope = g * (exponent * xp._pow_tensor(self, exponent - 1)).conj()
-    return xp._keep(slope, exponent != 0)
-
-
-def _flat_power(a: Any, exponent: Any) -> Any:
-    flat = a == 0
-    return flat if exponent.dtype.kind == "c" else flat & (exponent >= 0)
-
-
-# Where 0 ** y is constant in y, and log(0) would make nan of the derivative.
-op(
-    "_flat_power(self, exponent)",
-    _flat_power,
-    takes="self exponent",
-    function=False,
-    method=False,
-)
-
-
-def _exponent_grad(g: Any, xp: Any, self: Any, exponent: Any, result: Any) -> Any:
-    slope = g * (result * xp.log(self)).conj()
-    return xp._keep(slope, ~xp._flat_power(self, exponent))
-
-
-_pow_tensor = op(
-    "_pow_tensor(self, exponent)",
-    np.power,
-    numbers=True,
-    function=False,
-    method=False,
-    inplace=True,
-    node="Pow",
-    overload="True",
-    self=_base_grad,
-    exponent=_exponent_grad,
-).function
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(x, (int, float, complex, np.number)) and not isinstance(
-        x, np.ndarray
-    )
-
-
-def _plain_number(x: Any) -> Any:
-    """Python's number for NumPy's, and 0 or 1 for a bool."""
-    x = x.item() if isinstance(x, np.number) else x
-    return int(x) if isinstance(x, bool) else x
-
-
-@public
-@method
-def pow(self: Any, exponent: Any) -> Any:  # noqa: A001 - torch's name
-    """`self` to the power of `exponent`; either may be a number.
-
-    RuntimeError for integers to negative powers.
-    """
-    kind = type(exponent)
-    if kind is int or kind is float:
-        if isinstance(self, Tensor):
-            return _pow_number(self, exponent)
-    elif _is_number(exponent) and isinstance(self, Tensor):
-        return _pow_number(self, _plain_number(exponent))
-    return _pow_tensor(self, exponent)
-
-
-@method
-def pow_(self: Any, exponent: Any) -> Any:
-    """`self` to the power of `exponent`, in place."""
-    if _is_number(exponent):
-        return self._pow_number_(_plain_number(exponent))
-    return self._pow_tensor_(exponent)
-
-
-@public
-@method
-def float_power(self: Any, exponent: Any) -> Any:
-    """`pow` in double precision, whatever the dtypes are."""
-
-    def wide(x: Any) -> Any:
-        if not isinstance(x, Tensor):
-            return x
-        return x.to(_C128 if x.is_complex() else _F64)
-
-    if not isinstance(self, Tensor):
-        self = wrap(np.array(self, np.float64))
-    return pow(wide(self), wide(exponent))
-
-
-_F64, _C128 = BY_NUMPY[np.dtype("float64")], BY_NUMPY[np.dtype("complex128")]
-
 # -- extremes of two -------------------------------------------------------------------
+
+
+def _ordered(ufunc: Any) -> Any:
+    """The ufunc, but not for complex numbers, which NumPy orders and torch does not."""
+
+    def kernel(a: Any, b: Any) -> Any:
+        if a.dtype.kind == "c":
+            raise RuntimeError(f"{ufunc.__name__} not implemented for complex tensors.")
+        return ufunc(a, b)
+
+    return kernel
 
 
 def _half_at_ties(g: Any, xp: Any, loses: Any, ties: Any) -> Any:
@@ -348,28 +246,28 @@ def _half_at_ties(g: Any, xp: Any, loses: Any, ties: Any) -> Any:
 
 op(
     "maximum(self, other)",
-    np.maximum,
+    _ordered(np.maximum),
     numbers=True,
     self=lambda g, xp, self, other: _half_at_ties(g, xp, self < other, self == other),
     other=lambda g, xp, self, other: _half_at_ties(g, xp, other < self, self == other),
 )
 op(
     "minimum(self, other)",
-    np.minimum,
+    _ordered(np.minimum),
     numbers=True,
     self=lambda g, xp, self, other: _half_at_ties(g, xp, self > other, self == other),
     other=lambda g, xp, self, other: _half_at_ties(g, xp, other > self, self == other),
 )
 op(
     "fmax(self, other)",
-    np.fmax,
+    _ordered(np.fmax),
     numbers=True,
     self=lambda g, xp, self, other: xp._keep(g, (self >= other) | (other != other)),
     other=lambda g, xp, self, other: xp._keep(g, ~((self >= other) | (other != other))),
 )
 op(
     "fmin(self, other)",
-    np.fmin,
+    _ordered(np.fmin),
     numbers=True,
     self=lambda g, xp, self, other: xp._keep(g, (self <= other) | (other != other)),
     other=lambda g, xp, self, other: xp._keep(g, ~((self <= other) | (other != other))),
@@ -391,21 +289,34 @@ op(
     "hypot(self, other)",
     np.hypot,
     numbers=True,
+    floats=True,
     inplace=True,
     self=lambda g, self, result: g * (self / result),
     other=lambda g, other, result: g * (other / result),
 )
+
+
+def _logaddexp(a: Any, b: Any) -> Any:
+    if a.dtype.kind != "c":
+        return np.logaddexp(a, b)
+    first = a.real >= b.real
+    big, small = np.where(first, a, b), np.where(first, b, a)
+    return big + np.log1p(np.exp(small - big))
+
+
 op(
     "logaddexp(self, other)",
-    np.logaddexp,
+    _logaddexp,
     numbers=True,
-    self=lambda g, xp, self, other: g / (xp.exp(other - self) + 1),
-    other=lambda g, xp, self, other: g / (xp.exp(self - other) + 1),
+    floats=True,
+    self=lambda g, xp, self, other: g / (xp.exp(other - self) + 1).conj(),
+    other=lambda g, xp, self, other: g / (xp.exp(self - other) + 1).conj(),
 )
 op(
     "logaddexp2(self, other)",
     np.logaddexp2,
     numbers=True,
+    floats=True,
     self=lambda g, xp, self, other: g / (xp.exp2(other - self) + 1),
     other=lambda g, xp, self, other: g / (xp.exp2(self - other) + 1),
 )
@@ -435,9 +346,25 @@ op(
     self=lambda g, xp, self, result: xp._keep(g * result / self, self != 0),
     other=zero,
 )
+
+
+def _heaviside(a: Any, values: Any) -> Any:
+    # NumPy has it for floats alone, and gives nan for nan, where torch gives 0.
+    return np.where(a == 0, values, (a > 0).astype(a.dtype))
+
+
+op(
+    "ldexp(self, other)",
+    lambda a, b: a * np.exp2(b),
+    numbers=True,
+    floats=True,
+    inplace=True,
+    self=lambda g, xp, other: g * xp.exp2(other).conj(),
+    other=lambda g, result: g * (result * math.log(2)).conj(),
+)
 op(
     "heaviside(self, values)",
-    np.heaviside,
+    _heaviside,
     takes="self values",
     numbers=True,
     inplace=True,
@@ -450,8 +377,23 @@ op(
     self=lambda g: g,
     other=zero,
 )
-op("gcd(self, other)", np.gcd, takes="self other", numbers=True, inplace=True)
-op("lcm(self, other)", np.lcm, takes="self other", numbers=True, inplace=True)
+
+
+def _no_integers(error: Exception, a: Any, b: Any) -> Exception | None:
+    if not isinstance(error, TypeError):
+        return None
+    return NotImplementedError(f"gcd and lcm are for integers, not for {a.dtype}")
+
+
+for _name in ("gcd", "lcm"):
+    op(
+        f"{_name}(self, other)",
+        getattr(np, _name),
+        takes="self other",
+        numbers=True,
+        inplace=True,
+        explain=_no_integers,
+    )
 
 
 def _together(*arrays: Any) -> Any:
@@ -470,6 +412,11 @@ def _addcmul(a: Any, b: Any, c: Any, value: Any = 1) -> Any:
 
 def _addcdiv(a: Any, b: Any, c: Any, value: Any = 1) -> Any:
     a, b, c = _together(a, b, c)
+    if a.dtype.kind in "biu":
+        raise RuntimeError(
+            "Integer division with addcdiv is not supported; use true_divide and add, "
+            "or floats"
+        )
     return a + (b / c if value == 1 else b / c * scalar(value, b.dtype))
 
 
@@ -494,10 +441,19 @@ op(
 
 
 def _lerp(a: Any, b: Any, weight: Any) -> Any:
-    small = np.abs(weight) < 0.5
-    return np.where(small, a + weight * (b - a), b - (b - a) * (1 - weight)).astype(
-        a.dtype
-    )
+    for x, name in ((b, "end"), (weight, "weight")):
+        if isinstance(x, np.ndarray) and x.dtype != a.dtype:
+            raise RuntimeError(f"expected dtype {a.dtype} for `{name}` but got {x.dtype}")
+    if a.dtype.kind in "biu":
+        raise NotImplementedError(f"lerp is not implemented for {a.dtype}")
+    # From the nearer end, so that both ends are met exactly.
+    step = b - a
+    if isinstance(weight, np.ndarray):
+        small = np.abs(weight) < 0.5
+        return np.where(small, a + weight * step, b - step * (1 - weight))
+    if abs(weight) < 0.5:
+        return a + weight * step
+    return b - step * (1 - weight)
 
 
 _lerp_number = op(
@@ -526,10 +482,14 @@ _lerp_tensor = op(
 
 @public
 @method
-def lerp(self: Tensor, end: Tensor, weight: Any) -> Any:
-    """`self + weight * (end - self)`; weight is a number or a tensor."""
+def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Any = None) -> Any:
+    """`input + weight * (end - input)`; weight is a number or a tensor.
+
+    RuntimeError if the dtypes differ.
+    """
     row = _lerp_tensor if isinstance(weight, Tensor) else _lerp_number
-    return row(self, end, weight)
+    result = row(input, end, weight)
+    return result if out is None else into("lerp", out, result)
 
 
 @method
@@ -544,7 +504,7 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Any:
 
 
 def reflected(name: str) -> Any:
-    """The operator for a stranger on the left, from a row whose operands don't commute."""
+    """The operator for a stranger on the left, from a row that doesn't commute."""
     function = TABLE[name].function
 
     def swapped(self: Tensor, other: Any) -> Any:
@@ -555,11 +515,6 @@ def reflected(name: str) -> Any:
 
 def _reversed_div(self: Any, other: Any) -> Any:
     return self.reciprocal() * other
-
-
-def _reversed_pow(self: Any, other: Any) -> Any:
-    usable = _is_number(other) or isinstance(other, Tensor)
-    return _pow_tensor(other, self) if usable else NotImplemented
 
 
 for _name, _row in {
@@ -578,7 +533,5 @@ operator("__rmul__", "mul")
 Tensor.__rfloordiv__ = reflected("floor_divide")  # type: ignore[attr-defined]
 Tensor.__rmod__ = reflected("remainder")  # type: ignore[attr-defined]
 Tensor.__rtruediv__ = _reversed_div  # type: ignore[attr-defined]
+Tensor.__idiv__ = Tensor.div_  # type: ignore[attr-defined]
 Tensor.__rdiv__ = _reversed_div  # type: ignore[attr-defined]
-Tensor.__pow__ = pow  # type: ignore[attr-defined]
-Tensor.__rpow__ = _reversed_pow  # type: ignore[attr-defined]
-Tensor.__ipow__ = pow_  # type: ignore[attr-defined]

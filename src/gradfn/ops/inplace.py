@@ -9,12 +9,13 @@ Note [In-place ops]
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gradfn._dtypes import _CATEGORY, torch_dtype
-from gradfn._state import GRAD, INFERENCE, mode, run
+from gradfn._state import GRAD, INFERENCE, mode, quiet, run
 from gradfn.graph.saved import legacy_type
 from gradfn.graph.view import check_inplace, edge, rebase
 from gradfn.ops.rare import failed, finish
@@ -39,21 +40,21 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
     to the tensor's, or if the write would spoil a history.
     """
     t = tensors[0]
-    check_inplace(t, *tensors[1:])
-    check_memory(t)
-    own(t)
     flags = mode()
     edges = None
-    if op.rules and flags & GRAD:
-        named = dict(zip(op.takes, tensors, strict=True))
-        edges = [None if named[p] is None else edge(named[p]) for p in op.rules]
-        if all(e is None for e in edges):
-            edges = None
-        elif any(f"_{op.takes[0]}" == s for s in op.saved):
+    if flags & GRAD:
+        check_inplace(t, *tensors[1:])
+        edges = op.rules and edges_into(op, tensors)
+        if edges and f"_{op.takes[0]}" in op.saved:
             args = (keep_old(t), *args[1:])
-    put(op, t, args, arrays)
+    array = t._array
+    if array.base is not None or t._extra is not None:
+        check_memory(t)
+    if not array.flags.writeable:
+        own(t)
+    put(op, t._array, args, arrays)
     bump(t)
-    if edges is not None:
+    if edges:
         node = op.space["record"](t, *edges, *args)
         rebase(t, node)
         if flags & ~GRAD:
@@ -61,34 +62,49 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
     return t  # type: ignore[no-any-return]
 
 
-def put(op: Any, t: Tensor, args: Any, arrays: Any) -> None:
-    """Computes into the memory of `t`: directly where the kernel can."""
-    target = t._array
-    kernel, plain = op.kernel, args[len(arrays) :]
-    same = all(a.dtype is target.dtype and a.ndim <= target.ndim for a in arrays)
-    if same and isinstance(kernel, np.ufunc) and len(op.params) == len(op.takes):
-        shape = arrays[0].shape if len(arrays) == 1 else None
-        fits = shape == target.shape or all(
-            a.shape == target.shape or a.ndim == 0 for a in arrays
-        )
-        if fits and kernel.ntypes and _keeps_dtype(kernel, target.dtype):
-            run(lambda: kernel(*arrays, out=target))
-            return
+def edges_into(op: Any, tensors: Any) -> Any:
+    """The edges of the op's arguments; None if no gradient is wanted."""
+    named = dict(zip(op.takes, tensors, strict=True))
+    edges = [None if named[p] is None else edge(named[p]) for p in op.rules]
+    return None if all(e is None for e in edges) else edges
+
+
+def put(op: Any, target: Any, args: Any, arrays: Any) -> None:
+    """Computes into `target`: directly where the kernel can."""
+    plain = args[len(arrays) :]
+    if op.ufunc is not None and fits(op, target, arrays, plain):
+        quiet(op.ufunc, *arrays, target)
+        return
     try:
         r = run(op.call_kernel, args, arrays)
     except Exception as error:
         r = failed(op, error, *arrays, *plain)
-    store(t, np.asarray(r))
+    store(target, np.asarray(r))
 
 
-def _keeps_dtype(kernel: np.ufunc, dtype: np.dtype[Any]) -> bool:
-    found = kernel.resolve_dtypes((dtype,) * kernel.nin + (None,))
-    return found[-1] == dtype
+def fits(op: Any, target: Any, arrays: Any, plain: Any) -> bool:
+    """Can the op's ufunc write its result straight into `target`?"""
+    shape, dtype = target.shape, target.dtype
+    for a in arrays:
+        if a.dtype is not dtype or (a.shape != shape and a.ndim):
+            return False
+    for value, default in zip(plain, op.defaults, strict=True):
+        if value is not default:
+            return False
+    return keeps_dtype(op.ufunc, dtype)
 
 
-def store(t: Tensor, r: np.ndarray[Any, Any]) -> None:
-    """Copies `r` into the memory of `t`, checking shape and dtype."""
-    target = t._array
+@cache
+def keeps_dtype(ufunc: np.ufunc, dtype: np.dtype[Any]) -> bool:
+    """Does the ufunc give `dtype` for arguments that all have it?"""
+    try:
+        return ufunc.resolve_dtypes((dtype,) * ufunc.nin + (None,))[-1] == dtype
+    except TypeError:
+        return False
+
+
+def store(target: Any, r: np.ndarray[Any, Any]) -> None:
+    """Copies `r` into `target`, checking shape and dtype."""
     if r.shape != target.shape:
         raise RuntimeError(
             f"output with shape {list(target.shape)} doesn't match the broadcast shape "

@@ -25,6 +25,7 @@ Note [Generated code]
 
 from __future__ import annotations
 
+import ast
 import linecache
 from collections import namedtuple
 from collections.abc import Callable
@@ -37,6 +38,7 @@ from gradfn import _dtypes, _state
 from gradfn.graph import saved, view
 from gradfn.graph.node import Node, new, output_of, ticks
 from gradfn.ops import admit
+from gradfn.ops import uniform as uniform_gradients
 from gradfn.ops.source import Source, parameters, split
 from gradfn.ops.world import PUBLIC, RAW, RECORDED
 from gradfn.tensor import INTERMEDIATE, LEAF, Cell, Tensor, wrap
@@ -63,6 +65,8 @@ class Op:
         node: str = "",
         overload: str = "",
         explain: Callable[..., Exception | None] | None = None,
+        ufunc: Any = None,
+        uniform: bool = False,
     ) -> None:
         name, _, rest = signature.partition("(")
         self.name = name
@@ -82,10 +86,15 @@ class Op:
         self.node = node or "".join(w.capitalize() for w in name.split("_"))
         self.overload = overload
         self.explain = explain
+        self.uniform = uniform  # Note [Uniform gradients]
+        # What writes the result in place: the kernel itself, or what it comes to when
+        # the plain arguments have their defaults.
+        self.ufunc = kernel if isinstance(kernel, np.ufunc) else ufunc
         self.optional = [p for p in self.takes if f"{p}=None" in self.signature]
         self.function: Any = _stub(self)
         self.saved: list[str] = []
         self.result_type: Any = None
+        self.defaults: tuple[Any, ...] = ()  # of the plain arguments
         self.parts = Part(self)
 
     @property
@@ -261,6 +270,7 @@ def _compile(row: Op) -> None:
     from gradfn.ops import inplace, names, rare
 
     source = Source(row)
+    row.defaults = _defaults(row)
     space = row.__dict__["space"] = {
         "OP": row,
         "kernel": row.kernel,
@@ -276,6 +286,8 @@ def _compile(row: Op) -> None:
         "some": rare.some,
         "written": inplace.written,
         "is_intermediate": rare.is_intermediate,
+        "one_value": uniform_gradients.one_value,
+        "everywhere": uniform_gradients.everywhere,
         "INTERMEDIATE": INTERMEDIATE,
         **{f"rule_{k}": v for k, v in row.rules.items()},
     }
@@ -289,6 +301,15 @@ def _compile(row: Op) -> None:
             space[f"Node{i}"] = cls
         made = _execute(f"{row.name} record", source.record(), {**_COMMON, **space})
         space["record"] = made["record"]
+
+
+def _defaults(row: Op) -> tuple[Any, ...]:
+    """The default of each plain argument; MISSING where it has none."""
+    found = []
+    for p in row.plain_defaults:
+        text = p.partition("=")[2]
+        found.append(ast.literal_eval(text) if text else admit.MISSING)
+    return tuple(found)
 
 
 def _result_type(row: Op) -> Any:

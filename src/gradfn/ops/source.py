@@ -387,6 +387,11 @@ class Source:
         lines = [f"def {name}(node, g, needs):"]
         if "made" in self.slots():
             lines.append("    gs = g.grads")
+        if row.uniform and raw:
+            lines += [
+                "    if g.base is not None and (one := one_value(g)) is not None:",
+                "        return everywhere(raw(node, one, needs), g.shape)",
+            ]
         if row.many:
             lines += ["    " + x for x in self.formula(row.many, raw, "r")]
             return [

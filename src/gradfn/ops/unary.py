@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradfn._dtypes import real_dtype
-from gradfn.ops.constants import scalar
+from gradfn.ops.constants import at_least, scalar
 from gradfn.ops.elementwise import zero
+from gradfn.ops.fused import sigmoid_back, tanh_back
 from gradfn.ops.rule import alias, op
 from gradfn.ops.world import public
 from gradfn.tensor import Tensor, method
@@ -26,12 +26,23 @@ def _neg(a: Any) -> Any:
     return np.negative(a)
 
 
-op("neg(self)", _neg, inplace=True, self=lambda g: -g)
+op("neg(self)", _neg, ufunc=np.negative, inplace=True, self=lambda g: -g)
 alias("negative", "neg")
 
 
 def _absolute_grad(g: Any, xp: Any, self: Any) -> Any:
     return g * xp.sgn(self)
+
+
+def not_for(name: str, kinds: str, kernel: Any) -> Any:
+    """The kernel, refused for dtypes of some kinds (NotImplementedError)."""
+
+    def checked(a: Any, *args: Any, **options: Any) -> Any:
+        if a.dtype.kind in kinds:
+            raise NotImplementedError(f"{name} is not implemented for {a.dtype}")
+        return kernel(a, *args, **options)
+
+    return checked
 
 
 op("abs(self)", np.absolute, inplace=True, self=_absolute_grad)
@@ -47,47 +58,74 @@ def _sgn_grad(g: Any, xp: Any, self: Any, result: Any) -> Any:
     return xp._keep((g - result * along) / size, size != 0)
 
 
-op("sgn(self)", np.sign, inplace=True, self=_sgn_grad)
+def _sgn(a: Any) -> Any:
+    if a.dtype.kind == "b":
+        return a.copy()
+    out = np.sign(a)
+    # nan has the sign 0; NumPy says nan.
+    return np.where(a == a, out, scalar(0, a.dtype)) if a.dtype.kind == "f" else out
+
+
+op("sgn(self)", _sgn, inplace=True, self=_sgn_grad)
 
 
 def _sign(a: Any) -> Any:
     if a.dtype.kind == "c":
-        raise RuntimeError(
-            "Unlike NumPy, torch.sign doesn't support complex numbers; use torch.sgn"
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please "
+            "use torch.sgn instead."
         )
-    return a.copy() if a.dtype.kind == "b" else np.sign(a)
+    return _sgn(a)
 
 
 op("sign(self)", _sign, inplace=True, self=zero)
 
 
-def _unless_integer(kernel: Any) -> Any:
-    """The kernel, but integers are left as they are."""
+def _step(name: str) -> Any:
+    """NumPy's rounding; integers are left as they are."""
+    ufunc = getattr(np, name)
 
     def step(a: Any) -> Any:
-        return a.copy() if a.dtype.kind in "iu" else kernel(a)
+        return a.copy() if a.dtype.kind in "iu" else ufunc(a)
 
-    return step
+    return not_for(name, "bc", step)
 
 
-op("floor(self)", _unless_integer(np.floor), inplace=True, self=zero)
-op("ceil(self)", _unless_integer(np.ceil), inplace=True, self=zero)
-op("trunc(self)", _unless_integer(np.trunc), inplace=True, self=zero)
+op("floor(self)", _step("floor"), inplace=True, self=zero)
+op("ceil(self)", _step("ceil"), inplace=True, self=zero)
+op("trunc(self)", _step("trunc"), inplace=True, self=zero)
 alias("fix", "trunc")
+
+
+def _round(a: Any, decimals: int = 0) -> Any:
+    if a.dtype.kind not in "iu":
+        return np.round(a, decimals)
+    if decimals:
+        raise NotImplementedError(f"round with decimals is not implemented for {a.dtype}")
+    return a.copy()
+
+
 op(
     "round(self, *, decimals=0)",
-    lambda a, decimals=0: a.copy() if a.dtype.kind in "iu" else np.round(a, decimals),
+    not_for("round", "bc", _round),
+    overload="decimals",
     inplace=True,
     self=zero,
 )
-op("frac(self)", lambda a: a - np.trunc(a), inplace=True, self=lambda g: g)
-op("signbit(self)", np.signbit, takes="self")
+op(
+    "frac(self)",
+    not_for("frac", "biuc", lambda a: a - np.trunc(a)),
+    inplace=True,
+    self=lambda g: g,
+)
+op("signbit(self)", not_for("signbit", "c", np.signbit), takes="self")
 
 # -- powers ----------------------------------------------------------------------------
 
 op(
     "square(self)",
-    np.square,
+    lambda a: a.astype(np.int64) if a.dtype.kind == "b" else a * a,
+    ufunc=np.square,
     inplace=True,
     node="Pow",
     self=lambda g, self: g * (self + self).conj(),
@@ -225,7 +263,16 @@ op(
     np.tanh,
     floats=True,
     inplace=True,
-    self=lambda g, result: g - g * (result * result).conj(),
+    self=lambda g, xp, result: xp._tanh_back(g, result),
+)
+op(
+    "_tanh_back(self, result)",
+    tanh_back,
+    function=False,
+    method=False,
+    node="TanhBackward",
+    self=lambda g, result: g - g * (result * result),
+    result=lambda g, self, result: g.conj() * self * result.conj() * -2,
 )
 op(
     "asinh(self)",
@@ -269,6 +316,7 @@ op("sinc(self)", np.sinc, floats=True, inplace=True, self=_sinc_grad)
 op(
     "deg2rad(self)",
     np.deg2rad,
+    node="Deg2Rad",
     floats=True,
     inplace=True,
     self=lambda g: g * (math.pi / 180),
@@ -276,6 +324,7 @@ op(
 op(
     "rad2deg(self)",
     np.rad2deg,
+    node="Rad2Deg",
     floats=True,
     inplace=True,
     self=lambda g: g * (180 / math.pi),
@@ -285,11 +334,10 @@ op(
 
 
 def _sigmoid(a: Any) -> Any:
-    out = np.exp(-a)
-    if not out.ndim:
-        return np.reciprocal(out + scalar(1.0, a.dtype))
-    np.add(out, scalar(1.0, a.dtype), out=out)
-    return np.reciprocal(out, out=out)
+    out = np.negative(a, out=...)
+    np.exp(out, out)
+    np.add(out, scalar(1.0, a.dtype), out)
+    return np.reciprocal(out, out)
 
 
 op(
@@ -297,7 +345,16 @@ op(
     _sigmoid,
     floats=True,
     inplace=True,
-    self=lambda g, result: g * ((1 - result) * result).conj(),
+    self=lambda g, xp, result: xp._sigmoid_back(g, result),
+)
+op(
+    "_sigmoid_back(self, result)",
+    sigmoid_back,
+    function=False,
+    method=False,
+    node="SigmoidBackward",
+    self=lambda g, result: g * ((1 - result) * result),
+    result=lambda g, self, result: g.conj() * self * (1 - result - result).conj(),
 )
 
 
@@ -317,9 +374,9 @@ def _logit_grad(g: Any, xp: Any, self: Any, eps: Any) -> Any:
 op("logit(self, eps=None)", _logit, floats=True, inplace=True, self=_logit_grad)
 op(
     "relu(self)",
-    lambda a: np.maximum(a, scalar(0, a.dtype)),
+    not_for("relu", "bc", lambda a: at_least(a, 0)),
     inplace=True,
-    self=lambda g, xp, result: xp._keep(g, result > 0),
+    self=lambda g, xp, result: xp._keep(g, result),  # nan lets it pass, as in torch
 )
 
 
@@ -336,161 +393,6 @@ op(
     self=lambda g, xp, self: xp._keep(g, xp.isfinite(self)),
 )
 
-# -- complex numbers -------------------------------------------------------------------
-
-_conj = op(
-    "_conj(self)",
-    np.conj,
-    function=False,
-    method=False,
-    node="Conj",
-    self=lambda g: g.conj(),
-)
-_real_part = op(
-    "_real_part(self)",
-    lambda a: a.real,
-    function=False,
-    method=False,
-    view=True,
-    node="Real",
-    self=lambda g: g,
-)
-_imag_part = op(
-    "_imag_part(self)",
-    lambda a: a.imag,
-    function=False,
-    method=False,
-    view=True,
-    node="Imag",
-    self=lambda g: g * 1j,
-)
-
-
-@public
-@method
-def conj(self: Tensor) -> Tensor:
-    """The complex conjugate; the tensor itself if it is real."""
-    return _conj.function(self) if self._array.dtype.kind == "c" else self  # type: ignore[no-any-return]
-
-
-@public
-@method
-def resolve_conj(self: Tensor) -> Tensor:
-    """The tensor itself: conjugation is not put off here."""
-    return self
-
-
-@public
-@method
-def resolve_neg(self: Tensor) -> Tensor:
-    """The tensor itself: negation is not put off here."""
-    return self
-
-
-op("conj_physical(self)", np.conj, inplace=True, self=lambda g: g.conj())
-
-
-@public
-def real(input: Tensor) -> Tensor:
-    """The real part, a view; the tensor itself if it is real."""
-    return _real_part.function(input) if input._array.dtype.kind == "c" else input  # type: ignore[no-any-return]
-
-
-@public
-def imag(input: Tensor) -> Tensor:
-    """The imaginary part, a view. RuntimeError if the tensor is real."""
-    if input._array.dtype.kind != "c":
-        raise RuntimeError(
-            f"imag is not implemented for tensors with non-complex dtypes ({input.dtype})"
-        )
-    return _imag_part.function(input)  # type: ignore[no-any-return]
-
-
-def _set_real(self: Tensor, value: Any) -> None:
-    real(self).copy_(value)
-
-
-def _set_imag(self: Tensor, value: Any) -> None:
-    imag(self).copy_(value)
-
-
-Tensor.real = property(real, _set_real)  # type: ignore[attr-defined]
-Tensor.imag = property(imag, _set_imag)  # type: ignore[attr-defined]
-
-
-def _angle_grad(g: Any, xp: Any, self: Any) -> Any:
-    if not xp.is_complex(self):
-        return zero(g, xp)
-    size = xp.abs(self)
-    return xp._keep(g * (self * 1j) / (size * size), size != 0)
-
-
-def _angle(a: Any) -> Any:
-    if a.dtype.kind == "c":
-        return np.angle(a)
-    return np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0.0)).astype(a.dtype)
-
-
-op("angle(self)", _angle, floats=True, self=_angle_grad)
-
-
-def _dense(a: Any) -> Any:
-    return a if a.flags.c_contiguous else a.copy()
-
-
-def _as_complex(a: Any) -> Any:
-    if a.ndim == 0 or a.shape[-1] != 2:
-        raise RuntimeError("Tensor must have a last dimension of size 2")
-    wide = {"float16": "complex64", "float32": "complex64", "float64": "complex128"}
-    return _dense(a).view(wide[a.dtype.name])[..., 0]
-
-
-def _as_real(a: Any) -> Any:
-    if a.dtype.kind != "c":
-        raise RuntimeError("view_as_real is only supported for complex tensors")
-    return _dense(a)[..., None].view(real_dtype(a.dtype))
-
-
-op(
-    "view_as_complex(self)",
-    _as_complex,
-    view=True,
-    method=False,
-    self=lambda g, xp: xp.view_as_real(g),
-)
-op(
-    "view_as_real(self)",
-    _as_real,
-    view=True,
-    method=False,
-    self=lambda g, xp: xp.view_as_complex(g),
-)
-
-
-def _complex(a: Any, b: Any) -> Any:
-    if a.dtype != b.dtype or a.dtype.kind != "f":
-        raise RuntimeError(
-            "Expected both inputs to be Half, Float or Double tensors of one dtype but got "
-            f"{a.dtype} and {b.dtype}"
-        )
-    return a + b * np.complex64(1j).astype(np.result_type(a.dtype, np.complex64))
-
-
-op(
-    "complex(real, imag)",
-    _complex,
-    method=False,
-    real=lambda g, xp: xp._real_part(g),
-    imag=lambda g, xp: xp._imag_part(g),
-)
-op(
-    "polar(abs, angle)",
-    lambda a, angle: _complex(a * np.cos(angle), a * np.sin(angle)),
-    method=False,
-    abs=lambda g, xp, angle: xp._real_part(g * xp.complex(xp.cos(angle), -xp.sin(angle))),
-    angle=lambda g, xp, result: xp._real_part(g * (result * 1j).conj()),
-)
-
 # -- from SciPy ------------------------------------------------------------------------
 
 
@@ -504,46 +406,57 @@ def special(name: str) -> Any:
             raise ImportError(
                 f"{name} needs SciPy, which is not installed: pip install gradfn[scipy]"
             ) from error
-        return np.asarray(getattr(scipy.special, name)(*arrays)).astype(
-            arrays[-1].dtype, copy=False
-        )
+        function = getattr(scipy.special, name)
+        return np.asarray(function(*arrays)).astype(arrays[-1].dtype, copy=False)
 
     return kernel
+
+
+def _real_special(name: str) -> Any:
+    return not_for(name, "c", special(name))
+
+
+def _erfinv(a: Any) -> Any:
+    return np.copysign(special("erfinv")(a), a)  # SciPy loses the sign of -0.0
+
+
+def _lgamma(a: Any) -> Any:
+    return np.where(np.isinf(a), np.abs(a), special("gammaln")(a))
 
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 op(
     "erf(self)",
-    special("erf"),
+    _real_special("erf"),
     floats=True,
     inplace=True,
     self=lambda g, xp, self: g * xp.exp(-(self * self)) * _TWO_OVER_ROOT_PI,
 )
 op(
     "erfc(self)",
-    special("erfc"),
+    _real_special("erfc"),
     floats=True,
     inplace=True,
     self=lambda g, xp, self: g * xp.exp(-(self * self)) * -_TWO_OVER_ROOT_PI,
 )
 op(
     "erfinv(self)",
-    special("erfinv"),
+    not_for("erfinv", "c", _erfinv),
     floats=True,
     inplace=True,
     self=lambda g, xp, result: g * xp.exp(result * result) * (1 / _TWO_OVER_ROOT_PI),
 )
 op(
     "lgamma(self)",
-    special("gammaln"),
+    not_for("lgamma", "c", _lgamma),
     floats=True,
     inplace=True,
     self=lambda g, xp, self: g * xp.digamma(self),
 )
 op(
     "digamma(self)",
-    special("digamma"),
+    _real_special("digamma"),
     floats=True,
     inplace=True,
     self=lambda g, xp, self: g * xp.polygamma(1, self),
@@ -551,6 +464,8 @@ op(
 
 
 def _polygamma(n: int, a: Any) -> Any:
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
     return special("polygamma")(np.asarray(n), a)
 
 
@@ -571,6 +486,22 @@ def polygamma(self: Tensor, n: int) -> Any:
     return PUBLIC["polygamma"](n, self)
 
 
+@method
+def polygamma_(self: Tensor, n: int) -> Any:
+    """`polygamma` in place."""
+    return self._polygamma_at_(n)
+
+
+op(
+    "_polygamma_at(self, n)",
+    lambda a, n: _polygamma(n, a),
+    function=False,
+    method=False,
+    inplace=True,
+    node="Polygamma",
+    floats=True,
+    self=lambda g, xp, n, self: g * xp.polygamma(n + 1, self),
+)
 alias("special_gammaln", "lgamma", method=False)
 
 
