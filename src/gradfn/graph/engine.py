@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,13 @@ from gradfn._state import (
 )
 from gradfn.graph.anomaly import watched
 from gradfn.graph.gradient import (
-    IN_TWO,
+    IN_DICT,
     accumulate_array,
     accumulate_tensor,
     fit_array,
     fit_tensor,
     hand_out,
     own_tensor,
-    references,
     retain,
 )
 from gradfn.graph.hooks import call_tensor_hooks
@@ -46,6 +46,7 @@ from gradfn.graph.node import Node, Parts, edges_of
 from gradfn.tensor import Tensor, ndarray
 
 here = threading.local()  # .run: the innermost run on this thread
+add: Any = np.add
 NESTED_RUNS = 50  # deeper ones go to a thread with a stack of its own
 
 
@@ -56,7 +57,8 @@ class Run:
     into_grad = True  # do leaves accumulate?
     plan: dict[Any, Any] | None = None  # {node: (needs, edges)} if the walk is partial
     level = 0  # how many runs this one is nested in
-    waiting: dict[Any, int]  # edges over which nothing has come yet: {node or leaf: n}
+    reached: set[Any]  # all nodes and leaves
+    shared: dict[Any, int]  # of several edges: over how many nothing has come yet
     pending: dict[Any, Any]  # gradients that have come
     heap: list[tuple[int, Node]]  # ready nodes
     leaves: list[Tensor]  # ready leaves
@@ -83,10 +85,8 @@ class Run:
         return fit_array(grad, target.shape, target.dtype, source, place)
 
     def add(self, have: Any, grad: Any) -> Any:
-        """The sum, in place where the engine alone holds `have`."""
-        if type(have) is ndarray and have.base is None and references(have) <= IN_TWO:
-            return quiet(np.add, have, grad, have)
-        return have + grad if type(have) is Parts else np.asarray(quiet(np.add, have, grad))
+        """The sum; `walk` does it in place where the engine alone holds `have`."""
+        return have + grad if type(have) is Parts else np.asarray(quiet(add, have, grad))
 
     def as_tensor(self, grad: Any, callers: int = 2) -> Tensor:
         """A gradient as a hook sees it."""
@@ -115,7 +115,7 @@ class Run:
         else:
             self.make_plan(roots)
         for root, grad in zip(roots, grads, strict=True):
-            if root in self.waiting:
+            if root in self.reached:
                 self.begin(root, self.seed(grad))
         del grad, grads  # type: ignore[possibly-undefined]
         self.walk(None, None)
@@ -170,16 +170,18 @@ class Run:
 
     def count(self, targets: Sequence[Any]) -> None:
         """Counts the edges to each node and leaf that can be reached from `targets` on."""
-        waiting: dict[Any, int] = {}
-        self.waiting, self.pending, self.heap, self.leaves = waiting, {}, [], []
+        reached: set[Any] = set()
+        shared: dict[Any, int] = {}
+        self.reached, self.shared = reached, shared
+        self.pending, self.heap, self.leaves = {}, [], []
         stack = [tuple(targets)]
         while stack:
             edges = stack.pop()
             for target in edges if type(edges) is tuple else (edges,):
-                if target in waiting:
-                    waiting[target] += 1
+                if target in reached:
+                    shared[target] = shared.get(target, 1) + 1
                 else:
-                    waiting[target] = 1
+                    reached.add(target)
                     if not isinstance(target, Tensor):
                         stack.append(target.next)
 
@@ -202,17 +204,19 @@ class Run:
         assert captures is not None
         self.count(roots)
         plan: dict[Any, Any] = {}
-        nodes = [t for t in self.waiting if isinstance(t, Node)]
+        nodes = [t for t in self.reached if isinstance(t, Node)]
         for node in sorted(nodes, key=lambda n: n.seq, reverse=True):
             chosen = partial_edges(node, captures, plan)
             if chosen[0]:
                 plan[node] = chosen
         self.plan = plan
-        waiting = {t: 0 for t in self.waiting if t in plan or t in captures}
+        reached, shared = set(), {}
         for target in _edges_along(roots, plan):
-            if target in waiting:
-                waiting[target] += 1
-        self.waiting = waiting
+            if target in reached:
+                shared[target] = shared.get(target, 1) + 1
+            elif target in plan or target in captures:
+                reached.add(target)
+        self.reached, self.shared = reached, shared
 
     def begin(self, root: Any, grad: Any) -> None:
         """Brings a gradient to a root."""
@@ -221,8 +225,9 @@ class Run:
             grad = self.fit(at, grad, None, 0)
         have = self.pending.pop(root, None)
         self.pending[root] = grad if have is None else self.add(have, grad)
-        self.waiting[root] -= 1
-        if self.waiting[root]:
+        left = self.shared.get(root, 1) - 1
+        self.shared[root] = left
+        if left:
             return
         if at is root:
             heappush(self.heap, (root.seq, root))
@@ -231,7 +236,7 @@ class Run:
 
     def walk(self, node: Any, g: Any) -> None:
         """Runs `node`, if one is given, with gradient `g`, and all that gets ready."""
-        heap, pending, waiting = self.heap, self.pending, self.waiting
+        heap, pending, shared = self.heap, self.pending, self.shared
         plan, leaves = self.plan, self.leaves
         release, plain = not self.keep, type(self) is Run
         while True:
@@ -278,28 +283,38 @@ class Run:
                     at = target._array if leaf else target
                     if grad.shape != at.shape or grad.dtype is not at.dtype:
                         grad = self.fit(at, grad, source, place)
-                    if target in pending:
-                        pending[target] = self.add(pending.pop(target), grad)
-                    else:
-                        pending[target] = grad
                 place += 1
-                left = waiting[target] - 1
-                waiting[target] = left
-                if left:
-                    continue
+                if target in shared:
+                    left = shared[target] - 1
+                    shared[target] = left
+                    have = pending.get(target)
+                    if have is None or grad is None:
+                        pending[target] = grad if have is None else have
+                    elif (
+                        plain
+                        and getrefcount(have) == IN_DICT
+                        and type(have) is ndarray
+                        and have.base is None
+                    ):
+                        run(add, have, grad, have)
+                    else:
+                        pending[target] = self.add(have, grad)
+                    if left:
+                        continue
+                    have, grad = None, pending.pop(target)
                 if leaf:
+                    pending[target] = grad
                     leaves.append(target)
                 elif node is None and not heap:
-                    node = target  # to be run at once if nothing else gets ready
+                    node, g = target, grad  # to be run at once if nothing else is ready
                 else:
+                    pending[target] = grad
                     heappush(heap, (target.seq, target))
-            source = grads = grad = None
-            if node is not None:
-                if heap:
-                    heappush(heap, (node.seq, node))
-                    node = None
-                else:
-                    g = pending.pop(node, None)
+            source = grads = grad = have = None
+            if node is not None and heap:
+                pending[node] = g
+                heappush(heap, (node.seq, node))
+                node = g = None
 
     def serve_leaves(self) -> None:
         """Hands the gradients that have arrived at leaves over."""

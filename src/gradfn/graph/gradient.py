@@ -19,7 +19,7 @@ import numpy as np
 
 from gradfn._state import GRAD, mode, quiet
 from gradfn.graph.node import Parts
-from gradfn.tensor import Tensor, extra_of, ndarray, wrap
+from gradfn.tensor import Tensor, extra_of, ndarray, new, wrap
 
 leaf_lock = threading.RLock()
 
@@ -34,15 +34,15 @@ def _held_by_caller() -> int:
     return references(array)
 
 
-def _held_by_caller_and_its() -> int:
-    def callee(array: Any) -> int:
-        return references(array)
-
-    array = np.empty(0)
-    return callee(array)
+def _held_by_dict() -> int:
+    pending = {0: np.empty(0)}
+    have = pending.get(0)
+    return getrefcount(have)
 
 
-IN_ONE, IN_TWO = _held_by_caller(), _held_by_caller_and_its()
+# How many references there are to an array that one function holds, which asks another
+# one; and to one that stands in a dict from which it was taken.
+IN_ONE, IN_DICT = _held_by_caller(), _held_by_dict()
 
 
 def hand_out(array: Any, callers: int = 2) -> Tensor:
@@ -83,8 +83,15 @@ def accumulate_array(leaf: Tensor, grad: Any, callers: int) -> None:
     with leaf_lock:
         have = extra.grad
         if have is None:
-            sole = grad.base is None and references(grad) <= IN_ONE + callers
-            extra.grad = wrap(grad if sole and grad.flags.writeable else grad.copy())
+            if not (
+                references(grad) <= IN_ONE + callers
+                and grad.base is None
+                and grad.flags.writeable
+            ):
+                grad = grad.copy()
+            have = extra.grad = new(Tensor)
+            have._array = grad
+            have._grad_fn = have._cell = have._view = have._extra = None
         elif have._grad_fn is None and have._array.flags.writeable:
             quiet(np.add, have._array, grad, have._array)
             if have._cell is not None:

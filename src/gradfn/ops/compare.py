@@ -152,11 +152,15 @@ def _kind(name: str, kinds: str, doc: str) -> None:
     public(method(test))
 
 
+def _is_complex(x: Any) -> bool:
+    return bool(getattr(x, "_array", x).dtype.kind == "c")
+
+
 _kind("is_floating_point", "f", "Is the dtype a real floating-point one?")
 _kind("is_complex", "c", "Is the dtype complex?")
 _kind("is_signed", "ifc", "Can the dtype hold negative numbers?")
-RAW.is_complex = lambda a: a.dtype.kind == "c"
-RECORDED.is_complex = lambda t: t._array.dtype.kind == "c"
+for _world in (RAW, RECORDED):  # arrays and tensors alike
+    _world.__dict__["is_complex"] = _is_complex
 
 
 @public
@@ -230,8 +234,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         )
     if condition._array.dtype.kind not in "bu":
         raise RuntimeError(
-            "where expected condition to be a boolean tensor, but got a tensor with dtype "
-            f"{condition.dtype}"
+            "where expected condition to be a boolean tensor, but got a tensor with "
+            f"dtype {condition.dtype}"
         )
     a = _beside(input, other)
     return _where_row.function(condition.bool(), a, _beside(other, a))
@@ -249,7 +253,8 @@ Tensor.where = _where_method  # type: ignore[attr-defined]
 def _filled(a: Any, mask: Any, value: Any) -> Any:
     if mask.dtype.kind != "b":
         raise RuntimeError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}"
+            "masked_fill_ only supports boolean masks, but got mask with dtype "
+            f"{mask.dtype}"
         )
     if not isinstance(value, np.ndarray):
         value = number(value, a.dtype)._array

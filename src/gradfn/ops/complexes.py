@@ -45,7 +45,7 @@ _imag_part = op(
 @method
 def conj(self: Tensor) -> Tensor:
     """The complex conjugate; the tensor itself if it is real."""
-    return _conj.function(self) if self._array.dtype.kind == "c" else self  # type: ignore[no-any-return]
+    return _conj.function(self) if self._array.dtype.kind == "c" else self
 
 
 @public
@@ -73,7 +73,7 @@ op(
 @public
 def real(input: Tensor) -> Tensor:
     """The real part, a view; the tensor itself if it is real."""
-    return _real_part.function(input) if input._array.dtype.kind == "c" else input  # type: ignore[no-any-return]
+    return _real_part.function(input) if input._array.dtype.kind == "c" else input
 
 
 @public

@@ -95,6 +95,7 @@ op(
     "add(self, other, *, alpha=1)",
     _add,
     ufunc=np.add,
+    direct=np.add,
     numbers=True,
     inplace=True,
     self=lambda g: g,

@@ -194,6 +194,9 @@ def _reversed_pow(self: Any, other: Any) -> Any:
     return _pow_tensor(other, self) if usable else NotImplemented
 
 
-Tensor.__pow__ = _pow_operator  # type: ignore[attr-defined]
-Tensor.__rpow__ = _reversed_pow  # type: ignore[attr-defined]
-Tensor.__ipow__ = pow_  # type: ignore[attr-defined]
+for _name, _operator in {
+    "__pow__": _pow_operator,
+    "__rpow__": _reversed_pow,
+    "__ipow__": pow_,
+}.items():
+    setattr(Tensor, _name, _operator)

@@ -67,6 +67,7 @@ class Op:
         explain: Callable[..., Exception | None] | None = None,
         ufunc: Any = None,
         uniform: bool = False,
+        direct: Any = None,
     ) -> None:
         name, _, rest = signature.partition("(")
         self.name = name
@@ -87,6 +88,7 @@ class Op:
         self.overload = overload
         self.explain = explain
         self.uniform = uniform  # Note [Uniform gradients]
+        self.direct = direct  # the kernel of Python's operator, with defaults only
         # What writes the result in place: the kernel itself, or what it comes to when
         # the plain arguments have their defaults.
         self.ufunc = kernel if isinstance(kernel, np.ufunc) else ufunc
@@ -286,6 +288,7 @@ def _compile(row: Op) -> None:
         "some": rare.some,
         "written": inplace.written,
         "is_intermediate": rare.is_intermediate,
+        "direct": row.direct,
         "one_value": uniform_gradients.one_value,
         "everywhere": uniform_gradients.everywhere,
         "INTERMEDIATE": INTERMEDIATE,

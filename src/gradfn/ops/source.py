@@ -30,6 +30,16 @@ def names_of(rule: Callable[..., Any]) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount]
 
 
+def _identity(g: Any) -> Any:
+    return g
+
+
+def is_identity(rule: Callable[..., Any]) -> bool:
+    """Is it `lambda g: g`, which need not be called?"""
+    code = rule.__code__
+    return code.co_argcount == 1 and code.co_code == _identity.__code__.co_code
+
+
 class Source:
     """Writes the Python text for a row."""
 
@@ -138,8 +148,12 @@ class Source:
 
     def call(self) -> list[str]:
         args = self.kernel_args()
+        kernel = "kernel"
+        if self.row.direct and self.name.startswith("__"):
+            kernel = "direct"
+            args = ", ".join(f"a{i}" for i in range(len(self.row.takes)))
         return [
-            f"    try: r = run(kernel, {args})",
+            f"    try: r = run({kernel}, {args})",
             "    except Exception as error:",
             f"        r = failed(OP, error, {args})",
         ]
@@ -177,11 +191,16 @@ class Source:
             edges = [self.edge(i, p) for i, p in enumerate(row.rules)]
             test = " or ".join(f"e{i} is not None" for i in range(len(row.rules)))
             given = ", ".join(f"e{i}" for i in range(len(row.rules)))
-        record = f"record({out}, {given}, {self.record_args()})"
-        if not row.outputs:
-            record = f"{out}._grad_fn = {record}"
         lines = ["    m = mode()", "    if m == 1:", *edges]
-        lines.append(f"        if {test}: {record}")
+        if row.outputs or row.many:
+            record = f"record({out}, {given}, {self.record_args()})"
+            if not row.outputs:
+                record = f"{out}._grad_fn = {record}"
+            lines.append(f"        if {test}: {record}")
+        else:
+            lines.append(f"        if {test}:")
+            lines += ["        " + line for line in self.making()]
+            lines.append("            out._grad_fn = node")
         return [*lines, *self.inside_forward(out), rare]
 
     def inside_forward(self, out: str) -> list[str]:
@@ -251,28 +270,27 @@ class Source:
     def record(self) -> str:
         """`record(out, edges…, arguments…)`: the node for a result."""
         row = self.row
-        several = bool(row.outputs)
         edges = "e" if row.many else ", ".join(f"e{i}" for i in range(len(row.rules)))
-        lines = [f"def record(out, {edges}, {self.record_args()}):"]
-        if row.overload:
-            lines.append(f"    node = new(Node1 if {row.overload} else Node0)")
-        else:
-            lines.append("    node = new(Node0)")
-        lines += [
-            "    node.seq = next(ticks)",
-            "    node.extra = node.versions = None",
-        ]
-        if several and "made" in row.saved:
-            lines.append("    node.shape = node.dtype = None")
-        else:
-            lines.append(f"    r = out{'[0]' * several}._array")
-            lines.append("    node.shape = r.shape; node.dtype = r.dtype")
-        lines += self.edges()
-        lines += self.saving()
-        if several:
+        lines = [f"def record(out, {edges}, {self.record_args()}):", *self.making()]
+        if row.outputs:
             lines += self.outputs()
         lines.append("    return node")
         return "\n".join(lines) + "\n"
+
+    def making(self) -> list[str]:
+        """The lines that make `node`."""
+        row = self.row
+        if row.overload:
+            lines = [f"    node = new(Node1 if {row.overload} else Node0)"]
+        else:
+            lines = ["    node = new(Node0)"]
+        lines += ["    node.seq = next(ticks)", "    node.extra = node.versions = None"]
+        if "made" in row.saved:
+            lines.append("    node.shape = node.dtype = None")
+        else:
+            lines.append(f"    r = out{'[0]' * bool(row.outputs)}._array")
+            lines.append("    node.shape = r.shape; node.dtype = r.dtype")
+        return [*lines, *self.edges(), *self.saving()]
 
     def edges(self) -> list[str]:
         row = self.row
@@ -439,6 +457,8 @@ class Source:
                 args.append(n if raw else f"as_saved(node, {n}, {at})")
             else:
                 args.append(f"node._{n}")
+        if is_identity(self.row.rules[p]):
+            return [f"{to} = g" if to else "return g"]
         call = f"rule_{p}({', '.join(args)})"
         return [*lines, f"{to} = {call}" if to else f"return {call}"]
 

@@ -367,7 +367,8 @@ def _logit(a: Any, eps: Any = None) -> Any:
 def _logit_grad(g: Any, xp: Any, self: Any, eps: Any) -> Any:
     slope = g / (self * (1 - self))
     if eps is None:
-        return slope
+        undefined = xp._zeros_like(self) * math.nan  # outside of [0, 1]; a constant
+        return xp._where((self < 0) | (self > 1), undefined, slope)
     return xp._keep(slope, (self >= eps) & (self <= 1 - eps))
 
 
@@ -466,7 +467,8 @@ op(
 def _polygamma(n: int, a: Any) -> Any:
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return special("polygamma")(np.asarray(n), a)
+    out = special("polygamma")(np.asarray(n), a)
+    return np.where(np.isneginf(a), scalar(math.nan, a.dtype), out)
 
 
 op(
@@ -514,6 +516,5 @@ def positive(self: Tensor) -> Tensor:
     return self
 
 
-Tensor.__neg__ = Tensor.neg  # type: ignore[attr-defined]
-Tensor.__pos__ = positive  # type: ignore[attr-defined]
-Tensor.__abs__ = Tensor.abs  # type: ignore[attr-defined]
+for _new, _old in {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs"}.items():
+    setattr(Tensor, _new, getattr(Tensor, _old))
