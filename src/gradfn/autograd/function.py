@@ -17,6 +17,7 @@ from gradfn.autograd.node import (
 from gradfn.graph.node import Output, new, output_of, ticks
 from gradfn.graph.view import FUNCTION, check_inplace, edge, mark_view, rebase
 from gradfn.ops.inplace import bump
+from gradfn.ops.rare import finish
 from gradfn.ops.rule import TABLE
 from gradfn.tensor import INTERMEDIATE, LEAF, Tensor, share
 
@@ -162,7 +163,7 @@ class Function(metaclass=FunctionMeta):
             or ctx._unusual
             or out._grad_fn is not None
             or out._view is not None
-            or among(out, args)
+            or (out is args[0] if len(args) == 1 else among(out, args))
         ):
             return finished(ctx, args, out, flags)
         if out._extra is INTERMEDIATE:
@@ -172,7 +173,12 @@ class Function(metaclass=FunctionMeta):
             if r.dtype.kind in "fc":
                 ctx.shape, ctx.dtype = r.shape, r.dtype
                 out._grad_fn = ctx
-            keep(ctx, (out,), flags)
+            for t in ctx._saved:
+                if type(t) is not Tensor or t._cell is not None or t is out:
+                    keep(ctx, (out,))
+                    break
+            if flags & ~GRAD:
+                finish(ctx, flags)
         return out
 
 
@@ -252,7 +258,9 @@ def finished(ctx: FunctionNode, args: Any, out: Any, flags: int) -> Any:
         outs = several(ctx, args, [out])
         result = outs[0]
     if ctx.needs:
-        keep(ctx, outs, flags)
+        keep(ctx, outs)
+        if flags & ~GRAD:
+            finish(ctx, flags)
     return result
 
 
@@ -355,16 +363,9 @@ def check_dirty(ctx: FunctionNode, inputs: list[Tensor], outs: list[Any]) -> Non
         bump(t)
 
 
-def keep(ctx: FunctionNode, outs: Any, flags: int) -> None:
-    """Sees to it that what save_for_backward was given can be kept as it is."""
-    for t in ctx._saved:
-        if type(t) is not Tensor or t._cell is not None or among(t, outs):
-            ctx._saved = tuple(kept(i, t, outs) for i, t in enumerate(ctx._saved))
-            break
-    if flags & ~GRAD:
-        from gradfn.ops.rare import finish
-
-        finish(ctx, flags)
+def keep(ctx: FunctionNode, outs: Any) -> None:
+    """Sees to it that what save_for_backward was given can be kept."""
+    ctx._saved = tuple(kept(i, t, outs) for i, t in enumerate(ctx._saved))
 
 
 def kept(place: int, t: Any, outs: Any) -> Any:

@@ -144,14 +144,22 @@ class FunctionNode(FunctionCtx, Node):
 
     def raw(self, g: Any, needs: int) -> Any:
         """Calls the user's backward on tensors around the arrays."""
-        if self._outputs is None:
-            grads = self._call((self._zeros(0) if g is None else hand_out(g),), needs)
-        else:
-            parts = [None if x is None else hand_out(x, 4) for x in _parts(g, self)]
-            grads = self._call(self._filled(parts), needs)
+        if self._outputs is not None or g is None:
+            grads = self._call(self._filled(self._handed_out(g)), needs)
+        elif needs != self.needs:
+            grads = self._call((hand_out(g),), needs)
+        else:  # the usual case, in as few steps as possible
+            grads = getattr(self._forward_cls, self._backward_name)(self, hand_out(g))
+            if type(grads) is Tensor and self._arguments == 1:
+                return grads._array
+            grads = self._sorted(grads, needs)
         if type(grads) is list:
             return [None if x is None else x._array for x in grads]
         return None if grads is None else grads._array
+
+    def _handed_out(self, g: Any) -> list[Any]:
+        parts = (g,) if self._outputs is None else _parts(g, self)
+        return [None if x is None else hand_out(x, 5) for x in parts]
 
     def recorded(self, g: Any, needs: int) -> Any:
         """Calls the user's backward, and records what it does."""
@@ -200,6 +208,10 @@ class FunctionNode(FunctionCtx, Node):
                 got = backward(self, *given)
             finally:
                 self._asked = None
+        return self._sorted(got, needs)
+
+    def _sorted(self, got: Any, needs: int) -> Any:
+        """The gradients for the tensors in `needs` from what backward returned."""
         if type(got) is not tuple:
             got = (got,)
         if len(got) != self._arguments:

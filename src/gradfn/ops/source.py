@@ -170,7 +170,8 @@ class Source:
         row = self.row
         lines = [
             "    out = new(Tensor)",
-            "    out._array = r if type(r) is ndarray else asarray(r)",
+            "    if type(r) is not ndarray: r = asarray(r)",
+            "    out._array = r",
             "    out._grad_fn = out._cell = out._view = out._extra = None",
         ]
         if row.view:
@@ -199,7 +200,7 @@ class Source:
             lines.append(f"        if {test}: {record}")
         else:
             lines.append(f"        if {test}:")
-            lines += ["        " + line for line in self.making()]
+            lines += ["        " + line for line in self.making(inline=True)]
             lines.append("            out._grad_fn = node")
         return [*lines, *self.inside_forward(out), rare]
 
@@ -277,8 +278,8 @@ class Source:
         lines.append("    return node")
         return "\n".join(lines) + "\n"
 
-    def making(self) -> list[str]:
-        """The lines that make `node`."""
+    def making(self, inline: bool = False) -> list[str]:
+        """The lines that make `node`; inline in the function, `r` is at hand."""
         row = self.row
         if row.overload:
             lines = [f"    node = new(Node1 if {row.overload} else Node0)"]
@@ -288,7 +289,8 @@ class Source:
         if "made" in row.saved:
             lines.append("    node.shape = node.dtype = None")
         else:
-            lines.append(f"    r = out{'[0]' * bool(row.outputs)}._array")
+            if not inline:
+                lines.append(f"    r = out{'[0]' * bool(row.outputs)}._array")
             lines.append("    node.shape = r.shape; node.dtype = r.dtype")
         return [*lines, *self.edges(), *self.saving()]
 

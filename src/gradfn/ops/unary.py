@@ -468,7 +468,8 @@ def _polygamma(n: int, a: Any) -> Any:
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     out = special("polygamma")(np.asarray(n), a)
-    return np.where(np.isneginf(a), scalar(math.nan, a.dtype), out)
+    # For n = 1 it has no limit at -inf; SciPy says inf.
+    return np.where(np.isneginf(a), scalar(math.nan, a.dtype), out) if n == 1 else out
 
 
 op(
