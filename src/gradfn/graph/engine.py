@@ -318,8 +318,14 @@ class Run:
 
     def serve_leaves(self) -> None:
         """Hands the gradients that have arrived at leaves over."""
+        pending = self.pending
+        usual = self.into_grad and type(self) is Run
         for leaf in self.leaves:
-            self.arrive(leaf, self.pending.pop(leaf, None), 1)
+            extra = leaf._extra
+            if usual and (extra is None or not extra.hooks):
+                accumulate_array(leaf, pending.pop(leaf), 0)
+            else:
+                self.arrive(leaf, pending.pop(leaf), 1)
         self.leaves.clear()
 
     def arrive(self, leaf: Tensor, grad: Any, callers: int) -> None:
@@ -331,7 +337,7 @@ class Run:
             del t
         if not self.into_grad:
             self.captures[leaf] = self.captured(grad)  # type: ignore[index]
-        elif grad is not None:
+        else:
             self.accumulate(leaf, grad, callers)
 
     # -- hooks -----------------------------------------------------------------------

@@ -75,8 +75,10 @@ def own_tensor(grad: Any) -> Tensor:
 def accumulate_array(leaf: Tensor, grad: Any, callers: int) -> None:
     """Adds an array to .grad, in place if there is one; runs post-accumulate hooks.
 
-    `callers`: as in hand_out.
+    Does nothing if `grad` is None. `callers`: as in hand_out.
     """
+    if grad is None:
+        return
     extra = leaf._extra
     if extra is None:
         extra = extra_of(leaf)
@@ -104,6 +106,8 @@ def accumulate_array(leaf: Tensor, grad: Any, callers: int) -> None:
 
 def accumulate_tensor(leaf: Tensor, grad: Tensor, callers: int) -> None:
     """The same for a tensor, recorded."""
+    if grad is None:
+        return
     extra = extra_of(leaf)
     with leaf_lock:
         have = extra.grad

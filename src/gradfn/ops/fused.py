@@ -28,8 +28,9 @@ def _divisible(g: Any, r: Any) -> bool:
     return bool(same and g.flags.c_contiguous and r.flags.c_contiguous)
 
 
-def tanh_back(g: Any, r: Any) -> Any:
+def tanh_back(g: Any, result: Any) -> Any:
     """g * (1 - r * r), for the result r of tanh."""
+    r = result
     if g.size < BLOCK or not _divisible(g, r):
         return g - g * (r * r).conj()
     out = np.empty_like(r)
@@ -40,8 +41,9 @@ def tanh_back(g: Any, r: Any) -> Any:
     return out
 
 
-def sigmoid_back(g: Any, r: Any) -> Any:
+def sigmoid_back(g: Any, result: Any) -> Any:
     """g * (1 - r) * r, for the result r of sigmoid."""
+    r = result
     if g.size < BLOCK or not _divisible(g, r):
         return g * ((1 - r) * r).conj()
     out = np.empty_like(r)

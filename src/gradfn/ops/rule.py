@@ -68,6 +68,7 @@ class Op:
         ufunc: Any = None,
         uniform: bool = False,
         direct: Any = None,
+        raw: dict[str, Callable[..., Any]] | None = None,
     ) -> None:
         name, _, rest = signature.partition("(")
         self.name = name
@@ -88,6 +89,7 @@ class Op:
         self.overload = overload
         self.explain = explain
         self.uniform = uniform  # Note [Uniform gradients]
+        self.raw_rules = {**rules, **(raw or {})}  # faster twins, for ndarrays only
         self.direct = direct  # the kernel of Python's operator, with defaults only
         # What writes the result in place: the kernel itself, or what it comes to when
         # the plain arguments have their defaults.
@@ -293,6 +295,7 @@ def _compile(row: Op) -> None:
         "everywhere": uniform_gradients.everywhere,
         "INTERMEDIATE": INTERMEDIATE,
         **{f"rule_{k}": v for k, v in row.rules.items()},
+        **{f"raw_rule_{k}": v for k, v in row.raw_rules.items()},
     }
     if len(row.outputs) > 1:
         space["result_type"] = _result_type(row)

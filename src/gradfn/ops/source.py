@@ -252,7 +252,8 @@ class Source:
 
     def needed(self, p: str) -> list[str]:
         """What the formula for argument `p` mentions."""
-        return [n for n in names_of(self.row.rules[p]) if n not in ("g", "gs", "xp")]
+        both = (*names_of(self.row.rules[p]), *names_of(self.row.raw_rules[p]))
+        return [n for n in dict.fromkeys(both) if n not in ("g", "gs", "xp")]
 
     def slots(self) -> list[str]:
         """The slots of the node class."""
@@ -440,7 +441,8 @@ class Source:
         """The lines that unpack what the formula needs and call it."""
         lines: list[str] = []
         args = []
-        for n in names_of(self.row.rules[p]):
+        rule = (self.row.raw_rules if raw else self.row.rules)[p]
+        for n in names_of(rule):
             if n in ("g", "gs"):
                 args.append(n)
             elif n == "xp":
@@ -459,9 +461,9 @@ class Source:
                 args.append(n if raw else f"as_saved(node, {n}, {at})")
             else:
                 args.append(f"node._{n}")
-        if is_identity(self.row.rules[p]):
+        if is_identity(rule):
             return [f"{to} = g" if to else "return g"]
-        call = f"rule_{p}({', '.join(args)})"
+        call = f"{'raw_' if raw else ''}rule_{p}({', '.join(args)})"
         return [*lines, f"{to} = {call}" if to else f"return {call}"]
 
     def unpack(self, n: str) -> list[str]:

@@ -263,16 +263,8 @@ op(
     np.tanh,
     floats=True,
     inplace=True,
-    self=lambda g, xp, result: xp._tanh_back(g, result),
-)
-op(
-    "_tanh_back(self, result)",
-    tanh_back,
-    function=False,
-    method=False,
-    node="TanhBackward",
-    self=lambda g, result: g - g * (result * result),
-    result=lambda g, self, result: g.conj() * self * result.conj() * -2,
+    self=lambda g, result: g - g * (result * result).conj(),
+    raw={"self": tanh_back},
 )
 op(
     "asinh(self)",
@@ -345,16 +337,8 @@ op(
     _sigmoid,
     floats=True,
     inplace=True,
-    self=lambda g, xp, result: xp._sigmoid_back(g, result),
-)
-op(
-    "_sigmoid_back(self, result)",
-    sigmoid_back,
-    function=False,
-    method=False,
-    node="SigmoidBackward",
-    self=lambda g, result: g * ((1 - result) * result),
-    result=lambda g, self, result: g.conj() * self * (1 - result - result).conj(),
+    self=lambda g, result: g * ((1 - result) * result).conj(),
+    raw={"self": sigmoid_back},
 )
 
 
