@@ -55,7 +55,7 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
     put(op, t._array, args, arrays)
     bump(t)
     if edges:
-        node = op.space["record"](t, *edges, *args)
+        node = op.record(t, *edges, *args)
         rebase(t, node)
         if flags & ~GRAD:
             finish(node, flags)

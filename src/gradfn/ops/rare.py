@@ -53,13 +53,13 @@ def record(op: Any, out: Any, tensors: Any, args: Any) -> Node | None:
         edges = [edge(t) for t in tensors]
         if all(e is None for e in edges):
             return None
-        node = op.space["record"](out, edges, *args)
+        node = op.record(out, edges, *args)
     else:
         named = dict(zip(op.takes, tensors, strict=True))
         edges = [None if named[p] is None else edge(named[p]) for p in op.rules]
         if all(e is None for e in edges):
             return None
-        node = op.space["record"](out, *edges, *args)
+        node = op.record(out, *edges, *args)
     if not op.outputs:
         out._grad_fn = node
     return node  # type: ignore[no-any-return]

@@ -99,7 +99,7 @@ op(
 # -- sums ------------------------------------------------------------------------------
 
 
-def _sum(a: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def _sum(a: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     if dtype is not None:
         a = a.astype(to_numpy(dtype), copy=False)
     kind = a.dtype.kind
@@ -121,7 +121,7 @@ op(
 )
 
 
-def _mean(a: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def _mean(a: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     if dtype is not None:
         a = a.astype(to_numpy(dtype), copy=False)
     if a.dtype.kind in "biu":

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 from collections import namedtuple
 from collections.abc import Callable
 from types import FunctionType
@@ -39,7 +40,7 @@ from gradfn.graph import saved, view
 from gradfn.graph.node import Node, new, output_of, ticks
 from gradfn.ops import admit
 from gradfn.ops import uniform as uniform_gradients
-from gradfn.ops.source import Source, parameters, split
+from gradfn.ops.source import Source, parameters, split, takes_names
 from gradfn.ops.world import PUBLIC, RAW, RECORDED
 from gradfn.tensor import INTERMEDIATE, LEAF, Cell, Tensor, wrap
 
@@ -97,6 +98,7 @@ class Op:
         self.optional = [p for p in self.takes if f"{p}=None" in self.signature]
         self.function: Any = _stub(self)
         self.saved: list[str] = []
+        self.record: Any = None  # makes the node for a result
         self.result_type: Any = None
         self.defaults: tuple[Any, ...] = ()  # of the plain arguments
         self.parts = Part(self)
@@ -112,7 +114,10 @@ class Op:
         values.update(zip(self.takes, arrays, strict=True))
         names = parameters(self.signature)
         star = names.index("*") if "*" in names else len(names)
-        keywords = {p: values[p] for p in names[star + 1 :]}
+        rest = names[star + 1 :]
+        if not takes_names(self.kernel):
+            return self.kernel(*(values[p] for p in names if p != "*"))
+        keywords = {p: values[p] for p in rest}
         return self.kernel(*(values[p] for p in names[:star]), **keywords)
 
     @property
@@ -188,57 +193,50 @@ def _stub(row: Op, name: str = "", reflected: bool = False) -> FunctionType:
     `name` is the row's own, that with an underscore (in-place), or an operator's.
     """
     name = name or row.name
-    space: dict[str, Any] = {"__name__": "gradfn.ops", "__builtins__": __builtins__}
 
     def ready() -> None:
         _compile(row)
         text = Source(row, name, reflected).function()
-        made = _execute(name, text, _namespace(row))[name]
-        space.update(_namespace(row))
+        made = _execute(name, text, row)[name]
         function.__code__ = made.__code__
         function.__defaults__ = made.__defaults__
         function.__kwdefaults__ = made.__kwdefaults__
 
-    space["ready"] = ready
-    code = f"def {name}(*args, **kwargs):\n    ready()\n    return me(*args, **kwargs)\n"
-    made = {**space}
-    exec(_stub_code(name, code), made)
-    function = FunctionType(made[name].__code__, space, name)
+    function = FunctionType(_stub_code(name), SPACE, name)
     function.__qualname__ = name if name == row.name else f"Tensor.{name}"
     function.__module__ = "gradfn"
-    space["me"] = function
+    SPACE[f"ready_{name}"], SPACE[f"me_{name}"] = ready, function
     return function
 
 
-def _stub_code(name: str, code: str) -> Any:
-    """A stub's code; compiled once, then given each op's name."""
-    if not _STUBS:
-        text = code.replace(f"def {name}(", "def stub(")
-        _STUBS.append(compile(text, "<gradfn stub>", "exec"))
-    outer = _STUBS[0]
-    inner = next(c for c in outer.co_consts if hasattr(c, "co_code"))
-    fresh = inner.replace(co_name=name, co_qualname=name)
-    names = tuple(name if n == "stub" else n for n in outer.co_names)
-    consts = tuple(fresh if c is inner else c for c in outer.co_consts)
-    return outer.replace(co_names=names, co_consts=consts)
+def _first_call(*args: Any, **kwargs: Any) -> Any:
+    ready()  # type: ignore[name-defined]  # noqa: F821 - see _stub_code
+    return me(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
-_STUBS: list[Any] = []
+def _stub_code(name: str) -> Any:
+    """The code of `_first_call`, for the function called `name`."""
+    code = _first_call.__code__
+    names = tuple(f"{n}_{name}" for n in code.co_names)
+    return code.replace(co_name=name, co_qualname=name, co_names=names)
 
 
-def _execute(name: str, source: str, space: dict[str, Any]) -> dict[str, Any]:
+def _execute(name: str, source: str, row: Op) -> dict[str, Any]:
+    """Runs generated text in SPACE, where a row's own names carry the row's name."""
+    source = re.sub(rf"\b({OWN})\b", rf"\1_{row.name}", source)
+    source = re.sub(r"\bme\b", f"me_{name}", source)
     filename = f"<gradfn op {name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), space)
-    return space
+    found: dict[str, Any] = {}
+    exec(compile(source, filename, "exec"), SPACE, found)
+    return found
 
 
-def _namespace(row: Op) -> dict[str, Any]:
-    """What the generated code of an op refers to."""
-    return {**_COMMON, **row.__dict__.get("space", {})}
+# The names in generated text that mean another thing for each row.
+OWN = r"OP|kernel|direct|Node[01]|record|result_type|rule_\w+|raw_rule_\w+"
 
-
-_COMMON: dict[str, Any] = {
+# Where all generated code runs: one dict, so that what ops have in common stays cached.
+SPACE: dict[str, Any] = {
     "LEAF": LEAF,
     "MISSING": admit.MISSING,
     "Cell": Cell,
@@ -269,44 +267,50 @@ _COMMON: dict[str, Any] = {
 
 def _compile(row: Op) -> None:
     """Makes the node classes and `record` of a row (once)."""
-    if "space" in row.__dict__:
+    if f"OP_{row.name}" in SPACE:
+        return
+    _load_helpers()
+    source = Source(row)
+    row.defaults = _defaults(row)
+    own: dict[str, Any] = {"OP": row, "kernel": row.kernel, "direct": row.direct}
+    own.update({f"rule_{k}": v for k, v in row.rules.items()})
+    own.update({f"raw_rule_{k}": v for k, v in row.raw_rules.items()})
+    if len(row.outputs) > 1:
+        own["result_type"] = _result_type(row)
+    SPACE.update({f"{k}_{row.name}": v for k, v in own.items()})
+    if row.rules:
+        row.saved = source.slots()
+        made = _execute(f"{row.name} backward", source.backward(), row)
+        for i in range(2 if row.overload else 1):
+            cls = node_class(f"{row.node}Backward{i}", row, made)
+            SPACE[f"Node{i}_{row.name}"] = cls
+        made = _execute(f"{row.name} record", source.record(), row)
+        row.record = SPACE[f"record_{row.name}"] = made[f"record_{row.name}"]
+
+
+def _load_helpers() -> None:
+    """Completes SPACE with what is imported late."""
+    if "rare" in SPACE:
         return
     from gradfn.ops import inplace, names, rare
 
-    source = Source(row)
-    row.defaults = _defaults(row)
-    space = row.__dict__["space"] = {
-        "OP": row,
-        "kernel": row.kernel,
-        "failed": rare.failed,
-        "renamed": names.renamed,
-        "missing": names.missing,
-        "rare": rare.rare,
-        "take": rare.take,
-        "take_many": rare.take_many,
-        "take_result": rare.take_result,
-        "as_saved": rare.as_saved,
-        "RELEASED": saved.RELEASED,
-        "some": rare.some,
-        "written": inplace.written,
-        "is_intermediate": rare.is_intermediate,
-        "direct": row.direct,
-        "one_value": uniform_gradients.one_value,
-        "everywhere": uniform_gradients.everywhere,
-        "INTERMEDIATE": INTERMEDIATE,
-        **{f"rule_{k}": v for k, v in row.rules.items()},
-        **{f"raw_rule_{k}": v for k, v in row.raw_rules.items()},
-    }
-    if len(row.outputs) > 1:
-        space["result_type"] = _result_type(row)
-    if row.rules:
-        row.saved = source.slots()
-        made = _execute(f"{row.name} backward", source.backward(), {**_COMMON, **space})
-        for i in range(2 if row.overload else 1):
-            cls = node_class(f"{row.node}Backward{i}", row, made)
-            space[f"Node{i}"] = cls
-        made = _execute(f"{row.name} record", source.record(), {**_COMMON, **space})
-        space["record"] = made["record"]
+    SPACE.update(
+        failed=rare.failed,
+        renamed=names.renamed,
+        missing=names.missing,
+        rare=rare.rare,
+        take=rare.take,
+        take_many=rare.take_many,
+        take_result=rare.take_result,
+        as_saved=rare.as_saved,
+        RELEASED=saved.RELEASED,
+        some=rare.some,
+        written=inplace.written,
+        is_intermediate=rare.is_intermediate,
+        one_value=uniform_gradients.one_value,
+        everywhere=uniform_gradients.everywhere,
+        INTERMEDIATE=INTERMEDIATE,
+    )
 
 
 def _defaults(row: Op) -> tuple[Any, ...]:

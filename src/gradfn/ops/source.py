@@ -40,6 +40,11 @@ def is_identity(rule: Callable[..., Any]) -> bool:
     return code.co_argcount == 1 and code.co_code == _identity.__code__.co_code
 
 
+def takes_names(kernel: Any) -> bool:
+    """Must keyword-only arguments be passed by name? (By place is faster.)"""
+    return bool(getattr(getattr(kernel, "__code__", None), "co_kwonlyargcount", 0))
+
+
 class Source:
     """Writes the Python text for a row."""
 
@@ -143,7 +148,7 @@ class Source:
                 value = f"a{row.takes.index(p)}"
             elif p == row.many:
                 value = "a0"
-            args.append(f"{p}={value}" if star and p not in row.takes else value)
+            args.append(f"{p}={value}" if star and takes_names(row.kernel) else value)
         return ", ".join(args)
 
     def call(self) -> list[str]:
@@ -411,7 +416,7 @@ class Source:
         if row.uniform and raw:
             lines += [
                 "    if g.base is not None and (one := one_value(g)) is not None:",
-                "        return everywhere(raw(node, one, needs), g.shape)",
+                "        return everywhere(node.raw(one, needs), g.shape)",
             ]
         if row.many:
             lines += ["    " + x for x in self.formula(row.many, raw, "r")]
