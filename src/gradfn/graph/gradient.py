@@ -140,6 +140,8 @@ def call_post_hooks(leaf: Tensor) -> None:
 def summed_dims(shape: Any, wanted: Any) -> tuple[int, ...] | None:
     """The dims to sum so that `shape` becomes `wanted`; None if that can't be."""
     extra = len(shape) - len(wanted)
+    if shape[extra:] == wanted:
+        return tuple(range(extra)) if extra > 0 else None
     if extra < 0:
         return None
     for have, want in zip(shape[extra:], wanted, strict=True):
@@ -177,7 +179,9 @@ def summed(grad: Any, shape: Any, source: Any, place: int) -> Any:
             f"invalid gradient at index {at} - got {list(grad.shape)} but expected shape "
             f"compatible with {list(shape)}"
         )
-    return grad.sum(dims).reshape(shape)
+    if isinstance(grad, Tensor):
+        return grad.sum(dims).reshape(shape)
+    return np.add.reduce(grad, dims).reshape(shape)
 
 
 def fit_tensor(grad: Any, shape: Any, dtype: Any, source: Any, place: int) -> Any:

@@ -17,15 +17,24 @@ def scalar(value: Any, dtype: Any) -> Any:
         return number(value, dtype)._array
 
 
+# From this size on a row of bounds pays: the loops of np.maximum and np.minimum for a 0-d
+# bound are three times slower.
+_LONG = 4096
+
+
+def _row(bound: Any, a: Any) -> Any:
+    row = np.empty(a.shape[-1:], a.dtype)
+    row.fill(bound)
+    return row
+
+
 def at_least(a: Any, bound: Any) -> Any:
-    """np.maximum(a, bound), whose loop for a 0-d bound is three times slower."""
-    if a.size < 512 or a.dtype.kind not in "f":
-        return np.maximum(a, scalar(bound, a.dtype))
-    return np.maximum(a, np.full(a.shape[-1:], bound, a.dtype))
+    """np.maximum(a, bound)."""
+    long = a.size >= _LONG and a.dtype.kind == "f"
+    return np.maximum(a, _row(bound, a) if long else scalar(bound, a.dtype))
 
 
 def at_most(a: Any, bound: Any) -> Any:
-    """np.minimum(a, bound), likewise."""
-    if a.size < 512 or a.dtype.kind not in "f":
-        return np.minimum(a, scalar(bound, a.dtype))
-    return np.minimum(a, np.full(a.shape[-1:], bound, a.dtype))
+    """np.minimum(a, bound)."""
+    long = a.size >= _LONG and a.dtype.kind == "f"
+    return np.minimum(a, _row(bound, a) if long else scalar(bound, a.dtype))
