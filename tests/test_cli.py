@@ -45,17 +45,17 @@ def lines(ran: Completed) -> list[str]:
 def test_torch_is_gradfn_and_math_works(run: Run, program: Path) -> None:
     program.write_text(
         "import torch\n"
-        "import torch.nn.functional as F\n"
-        "from torch import nn\n"
+        "import torch.autograd.graph as G\n"
+        "from torch import autograd\n"
         "from torch.autograd import Function\n"
         "x = torch.tensor([1.0, 2.0], requires_grad=True)\n"
         "(x * x).sum().backward()\n"
         "print(x.grad)\n"
-        "print(torch.__name__, F.__name__, nn.__name__, Function.__name__)\n"
+        "print(torch.__name__, G.__name__, autograd.__name__, Function.__name__)\n"
     )
     assert lines(run("program.py")) == [
         "tensor([2., 4.])",
-        "gradfn gradfn.nn.functional gradfn.nn Function",
+        "gradfn gradfn.autograd.graph gradfn.autograd Function",
     ]
 
 

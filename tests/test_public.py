@@ -19,7 +19,7 @@ def test_no_helper_is_public() -> None:
 
 
 def test_a_name_that_gradfn_lacks_is_refused_by_name() -> None:
-    with pytest.raises(AttributeError, match="gradfn, not PyTorch.*'quaternion'"):
+    with pytest.raises(AttributeError, match=r"gradfn, not PyTorch.*'quaternion'"):
         gradfn.quaternion
 
 

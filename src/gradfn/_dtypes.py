@@ -132,6 +132,8 @@ def to_numpy(d: Any) -> np.dtype[Any]:
     """NumPy's dtype for a torch dtype (or for Python's float, int, bool, complex)."""
     if isinstance(d, dtype):
         return d.numpy
+    if isinstance(d, np.dtype):
+        return d
     if d in (bool, int, float, complex):
         return number_dtype(d, BOOL)
     raise TypeError(f"dtype must be a torch.dtype such as torch.float32, not {d!r}")

@@ -32,7 +32,7 @@ def _seeds(roots: list[Any], grads: Sequence[Any], create: bool) -> list[Tensor]
 
 
 def _seed(root: Any, grad: Any, place: int) -> Tensor:
-    target, shape, dtype = target_and_shape(root)
+    _, shape, dtype = target_and_shape(root)
     if grad is None:
         return _implicit(shape, dtype)
     if not isinstance(grad, Tensor):
@@ -245,12 +245,12 @@ def tensor_backward(
     if gradient is None and inputs is None and not create_graph:  # the usual call
         node, array = self._grad_fn, self._array
         one = ONES.get(array.dtype)
-        if one is not None and not array.ndim and self._view is None and mode() <= GRAD:
-            if isinstance(node, Node):
-                task = engine.Run(bool(retain_graph))
-                task.roots = (node,)
-                engine.start(task, 0, task.from_node, node, one)
-                return
+        plain = self._view is None and mode() <= GRAD and isinstance(node, Node)
+        if plain and one is not None and not array.ndim:
+            task = engine.Run(bool(retain_graph))
+            task.roots = (node,)
+            engine.start(task, 0, task.from_node, node, one)
+            return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 

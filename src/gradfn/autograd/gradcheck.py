@@ -9,6 +9,7 @@ Note [Complex numbers in gradcheck]
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -115,7 +116,11 @@ def gradgradcheck(
         own, cotangents = args[:-n], args[-n:]
         outs = differentiable(func(*own))
         got = grad(
-            outs, [own[i] for i in active], cotangents, create_graph=True, allow_unused=True
+            outs,
+            [own[i] for i in active],
+            cotangents,
+            create_graph=True,
+            allow_unused=True,
         )
         return tuple(g for g in got if g is not None and g.requires_grad)
 
@@ -209,7 +214,9 @@ def numerical(func: Any, given: Any, place: int, eps: float) -> list[Any]:
             array[at] = before - step
             back = [reals(t._array).copy() for t in differentiable(func(*given))]
             array[at] = before
-            columns.append([(a - b) / (2 * eps) for a, b in zip(ahead, back, strict=True)])
+            columns.append(
+                [(a - b) / (2 * eps) for a, b in zip(ahead, back, strict=True)]
+            )
     if not columns:
         return [np.zeros((reals(t._array).size, 0)) for t in differentiable(func(*given))]
     return [np.stack(part, 1) for part in zip(*columns, strict=True)]
@@ -257,7 +264,9 @@ def compare(
                 raise mismatch("Jacobian", out, place, differences, mine)
 
 
-def mismatch(what: str, out: int, place: int, differences: Any, mine: Any) -> GradcheckError:
+def mismatch(
+    what: str, out: int, place: int, differences: Any, mine: Any
+) -> GradcheckError:
     """The error that shows both matrices, one row an input element as PyTorch does."""
     worst = np.unravel_index(np.nanargmax(np.abs(mine - differences)), mine.shape)
     return GradcheckError(
@@ -283,7 +292,10 @@ def check_flat(func: Any, given: Any, active: list[int], eps: float) -> None:
             array[at] = before - eps
             back = _values(func(*given))
             array[at] = before
-            if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(ahead, back, strict=True)):
+            if any(
+                not np.array_equal(a, b, equal_nan=True)
+                for a, b in zip(ahead, back, strict=True)
+            ):
                 raise GradcheckError(
                     "Numerical gradient for function expected to be zero: no output "
                     f"requires grad, but one changes with input {place}"
@@ -293,7 +305,9 @@ def check_flat(func: Any, given: Any, active: list[int], eps: float) -> None:
 def _values(outputs: Any) -> list[Any]:
     found = outputs if isinstance(outputs, (tuple, list)) else [outputs]
     return [
-        t._array.copy() for t in found if isinstance(t, Tensor) and t._array.dtype.kind in "fc"
+        t._array.copy()
+        for t in found
+        if isinstance(t, Tensor) and t._array.dtype.kind in "fc"
     ]
 
 
@@ -320,7 +334,13 @@ def check_missing(func: Any, given: Any, active: list[int]) -> None:
         return
     for out in outputs:
         try:
-            grad(out, wanted, wrap(np.zeros_like(out._array)), retain_graph=True, allow_unused=True)
+            grad(
+                out,
+                wanted,
+                wrap(np.zeros_like(out._array)),
+                retain_graph=True,
+                allow_unused=True,
+            )
         except Exception as error:
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads. Please look "
@@ -333,7 +353,12 @@ def check_dtypes(func: Any, given: Any, active: list[int]) -> None:
     """GradcheckError if a gradient has another dtype than its input."""
     outputs = differentiable(func(*given))
     wanted = [given[i] for i in active]
-    got = grad(outputs, wanted, [wrap(np.ones_like(t._array)) for t in outputs], allow_unused=True)
+    got = grad(
+        outputs,
+        wanted,
+        [wrap(np.ones_like(t._array)) for t in outputs],
+        allow_unused=True,
+    )
     for g, t in zip(got, wanted, strict=True):
         if g is not None and g.dtype != t.dtype:
             raise GradcheckError(f"grad is of dtype {g.dtype}, its input of {t.dtype}")
@@ -343,7 +368,7 @@ def check_tangents(
     func: Any, given: Any, active: list[int], eps: float, atol: float, rtol: float
 ) -> None:
     """GradcheckError where forward mode differs from differences."""
-    from gradfn.autograd import forward_ad
+    forward_ad: Any = importlib.import_module("gradfn.autograd.forward_ad")
 
     for place in active:
         array = given[place]._array

@@ -368,9 +368,8 @@ class _Intermediates:
     def __enter__(self) -> None:
         node = self.node
         for key, value in list(node.__dict__.items()):
-            if key in ("_saved", "_dirty", "_non_differentiable"):
-                if key != "_saved" or type(value) is not tuple:
-                    continue
+            if key in ("_dirty", "_non_differentiable") or value is saved.RELEASED:
+                continue
             guarded = guard(node, value)
             if guarded is not value:
                 self.attributes[key] = value

@@ -80,9 +80,9 @@ class Run:
             return node.raw(g, needs)
         return nothing(needs) if g is None else quiet(node.raw, g, needs)
 
-    def fit(self, target: Any, grad: Any, source: Any, place: int) -> Any:
-        """Gradient number `place` of `source`, reduced and cast to what the target has."""
-        return fit_array(grad, target.shape, target.dtype, source, place)
+    def fit(self, target: Any, grad: Any, source: Any, grads: Any) -> Any:
+        """A gradient, one of `grads` that `source` gave, as the target must have it."""
+        return fit_array(grad, target.shape, target.dtype, source, grads)
 
     def add(self, have: Any, grad: Any) -> Any:
         """The sum; `walk` does it in place where the engine alone holds `have`."""
@@ -117,7 +117,7 @@ class Run:
         for root, grad in zip(roots, grads, strict=True):
             if root in self.reached:
                 self.begin(root, self.seed(grad))
-        del grad, grads  # type: ignore[possibly-undefined]
+        del grad, grads
         self.walk(None, None)
 
     def from_node(self, node: Any, g: Any) -> None:
@@ -157,13 +157,13 @@ class Run:
                 if grad is not None and (
                     grad.shape != at.shape or grad.dtype is not at.dtype
                 ):
-                    grad = self.fit(at, grad, node, 0)
+                    grad = self.fit(at, grad, node, (grad,))
                 self.arrive(target, grad, 2)
                 return None, None
             if grad is not None and (
                 grad.shape != target.shape or grad.dtype is not target.dtype
             ):
-                grad = self.fit(target, grad, node, 0)
+                grad = self.fit(target, grad, node, (grad,))
             node, g = target, grad
             grad = None  # so that `g` is the one reference: see hand_out
         return node, g
@@ -210,7 +210,8 @@ class Run:
             if chosen[0]:
                 plan[node] = chosen
         self.plan = plan
-        reached, shared = set(), {}
+        reached: set[Any] = set()
+        shared: dict[Any, int] = {}
         for target in _edges_along(roots, plan):
             if target in reached:
                 shared[target] = shared.get(target, 1) + 1
@@ -220,9 +221,9 @@ class Run:
 
     def begin(self, root: Any, grad: Any) -> None:
         """Brings a gradient to a root."""
-        at = root._array if isinstance(root, Tensor) else root
+        at: Any = root._array if isinstance(root, Tensor) else root
         if grad.shape != at.shape or grad.dtype is not at.dtype:
-            grad = self.fit(at, grad, None, 0)
+            grad = self.fit(at, grad, None, (grad,))
         have = self.pending.pop(root, None)
         self.pending[root] = grad if have is None else self.add(have, grad)
         left = self.shared.get(root, 1) - 1
@@ -275,18 +276,15 @@ class Run:
             source, node, g = node, None, None
             if type(edges) is not tuple:
                 edges, grads = (edges,), (grads,)
-            place = 0
-            for target in edges:
-                grad = grads[place]
-                leaf = isinstance(target, Tensor)
+            for target, grad in zip(edges, grads):
+                leaf = type(target) is Tensor or isinstance(target, Tensor)
                 if grad is not None:
                     at = target._array if leaf else target
                     if grad.shape != at.shape or grad.dtype is not at.dtype:
-                        grad = self.fit(at, grad, source, place)
-                place += 1
-                if target in shared:
-                    left = shared[target] - 1
-                    shared[target] = left
+                        grad = self.fit(at, grad, source, grads)
+                left = shared.get(target)
+                if left is not None:
+                    shared[target] = left = left - 1
                     have = pending.get(target)
                     if have is None or grad is None:
                         pending[target] = grad if have is None else have
@@ -403,8 +401,8 @@ class RecordedRun(Run):
     def straight(self, node: Any, g: Any) -> tuple[Any, Any]:
         return node, g
 
-    def fit(self, target: Any, grad: Any, source: Any, place: int) -> Any:
-        return fit_tensor(grad, target.shape, target.dtype, source, place)
+    def fit(self, target: Any, grad: Any, source: Any, grads: Any) -> Any:
+        return fit_tensor(grad, target.shape, target.dtype, source, grads)
 
     def add(self, have: Any, grad: Any) -> Any:
         return have + grad

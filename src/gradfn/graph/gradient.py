@@ -153,15 +153,15 @@ def summed_dims(shape: Any, wanted: Any) -> tuple[int, ...] | None:
     )
 
 
-def fit_array(grad: Any, shape: Any, dtype: Any, source: Any, place: int) -> Any:
+def fit_array(grad: Any, shape: Any, dtype: Any, source: Any, grads: Any) -> Any:
     """`grad` summed down to `shape`, then cast; complex to real keeps the real part.
 
-    RuntimeError if it can't be: it is gradient number `place` of the node `source`.
+    RuntimeError if it can't be: it is one of `grads`, which the node `source` gave.
     """
     if type(grad) is Parts:
         return grad
     if grad.shape != shape:
-        grad = summed(grad, shape, source, place)
+        grad = summed(grad, shape, source, grads)
     if grad.dtype != dtype:
         if grad.dtype.kind == "c" and dtype.kind != "c":
             grad = grad.real
@@ -169,10 +169,11 @@ def fit_array(grad: Any, shape: Any, dtype: Any, source: Any, place: int) -> Any
     return np.asarray(grad)
 
 
-def summed(grad: Any, shape: Any, source: Any, place: int) -> Any:
+def summed(grad: Any, shape: Any, source: Any, grads: Any) -> Any:
     """`grad` summed over the dims that broadcasting added."""
     dims = summed_dims(grad.shape, shape)
     if dims is None:
+        place = next(i for i, x in enumerate(grads) if x is grad)
         at = source.argument(place) if source is not None else place
         raise RuntimeError(
             f"Function {source.name() if source is not None else 'root'} returned an "
@@ -184,12 +185,12 @@ def summed(grad: Any, shape: Any, source: Any, place: int) -> Any:
     return np.add.reduce(grad, dims).reshape(shape)
 
 
-def fit_tensor(grad: Any, shape: Any, dtype: Any, source: Any, place: int) -> Any:
+def fit_tensor(grad: Any, shape: Any, dtype: Any, source: Any, grads: Any) -> Any:
     """fit_array for tensors, recorded."""
     if type(grad) is Parts:
         return grad
     if grad._array.shape != shape:
-        grad = summed(grad, shape, source, place)
+        grad = summed(grad, shape, source, grads)
     if grad._array.dtype != dtype:
         if grad._array.dtype.kind == "c" and dtype.kind != "c":
             grad = grad.real

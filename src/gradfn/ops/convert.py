@@ -8,8 +8,8 @@ import numpy as np
 
 from gradfn import printing
 from gradfn._device import check_device, device
-from gradfn._state import GRAD, mode
 from gradfn._dtypes import default_dtype, to_numpy
+from gradfn._state import GRAD, mode
 from gradfn.graph.node import Node
 from gradfn.graph.view import edge
 from gradfn.ops.rule import op

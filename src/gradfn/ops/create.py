@@ -107,10 +107,8 @@ def values(data: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 def cast(array: Any, target: Any) -> Any:
     """`array` in the dtype asked for; RuntimeError if an integer does not fit."""
-    if (
-        target.kind == array.dtype.kind == "u"
-        or target.kind in "iu"
-        and array.dtype.kind == "i"
+    if target.kind == array.dtype.kind == "u" or (
+        target.kind in "iu" and array.dtype.kind == "i"
     ):
         info = np.iinfo(target)
         if array.size and (
@@ -292,7 +290,8 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Te
     if dtype is not None:
         kind = to_numpy(dtype)
     else:
-        kind = number_dtype(type(value), BOOL)
+        of: Any = type(value)
+        kind = number_dtype(of, BOOL)
     return finished(np.full(checked((size,)), value, kind), **options)
 
 
@@ -339,7 +338,7 @@ def arange(
 
 
 @public
-def range(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:  # noqa: A001
+def range(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
     """Deprecated: like `arange`, but `end` is included and the dtype the default one."""
     start, end = (0, start) if end is None else (start, end)
     n = int(np.floor((end - start) / step)) + 1

@@ -301,7 +301,9 @@ def _reduce_self(
     if reduce == "mean":
         return g / xp._scatter_counts(self, dim, index, include_self)
     if reduce == "prod":
-        product, zeros, filled, _ = _product_parts(xp, self, dim, index, src, include_self)
+        product, zeros, filled, _ = _product_parts(
+            xp, self, dim, index, src, include_self
+        )
         return xp._keep(g * product / filled, zeros == (self == 0))
     if reduce in ("amax", "amin"):
         return xp._keep(g / _winners(xp, self, dim, index, src, result), self == result)
@@ -323,7 +325,9 @@ def _reduce_src(
     if reduce == "mean":
         g = g / xp._scatter_counts(self, dim, index, include_self)
     if reduce == "prod":
-        product, zeros, _, filled = _product_parts(xp, self, dim, index, src, include_self)
+        product, zeros, _, filled = _product_parts(
+            xp, self, dim, index, src, include_self
+        )
         slope = _gathered(g * product, xp, dim, index, src_shape) / filled
         there = _gathered(zeros, xp, dim, index, src_shape)
         return xp._keep(slope, there == (src == 0))

@@ -193,7 +193,7 @@ def array_part(advanced: Any) -> Any:
 
 
 @method
-def __getitem__(self: Tensor, index: Any) -> Any:  # noqa: N807
+def __getitem__(self: Tensor, index: Any) -> Any:
     """The part of the tensor at an index: a view, or a copy if arrays are among it."""
     kind = type(index)
     shape = self._array.shape
@@ -413,7 +413,7 @@ def index_put(
 
 
 @method
-def __setitem__(self: Tensor, index: Any, value: Any) -> None:  # noqa: N807
+def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     """Writes a number or a tensor that broadcasts at an index."""
     if not isinstance(value, Tensor):
         value = wrap(np.asarray(value).astype(self._array.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -276,10 +277,7 @@ def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
             *(max(min(i if i >= 0 else i + total, total), 0) for i in where),
             total,
         ]
-    return tuple(
-        self.narrow(dim, a, max(b - a, 0))
-        for a, b in zip(bounds, bounds[1:], strict=False)
-    )
+    return tuple(self.narrow(dim, a, max(b - a, 0)) for a, b in pairwise(bounds))
 
 
 def _split_along(name: str, dims: Any) -> None:

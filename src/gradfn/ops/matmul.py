@@ -248,8 +248,8 @@ def _imatmul(self: Tensor, other: Any) -> Any:
     return matmul(self, other)
 
 
-Tensor.__matmul__ = _at  # type: ignore[attr-defined]
-Tensor.__imatmul__ = _imatmul  # type: ignore[attr-defined]
+setattr(Tensor, "__matmul__", _at)  # noqa: B010 - mypy knows no such operator
+setattr(Tensor, "__imatmul__", _imatmul)  # noqa: B010
 
 # -- sums of products ------------------------------------------------------------------
 

@@ -151,7 +151,7 @@ def op(signature: str, kernel: Callable[..., Any], **options: Any) -> Op:
     method = options.pop("method", True)
     inplace = options.pop("inplace", False)
     public = options.pop("function", True)
-    names = {p for p in parameters(signature.partition("(")[2].rpartition(")")[0])}
+    names = set(parameters(signature.partition("(")[2].rpartition(")")[0]))
     rules = {k: options.pop(k) for k in list(options) if k in names and k not in known}
     row = Op(signature, kernel, rules=rules, **options)
     TABLE[row.name] = row

@@ -516,7 +516,7 @@ op(
 
 def _windows(a: Any, dimension: int, size: int, step: int) -> Any:
     if not a.ndim:
-        return strided(a, (size,), a.strides + (a.itemsize,))
+        return strided(a, (size,), (*a.strides, a.itemsize))
     at = wrapped(dimension, a.ndim)
     if size > a.shape[at]:
         raise RuntimeError(

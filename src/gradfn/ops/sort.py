@@ -128,7 +128,7 @@ def searchsorted(
     if sorter is not None:
         lines = np.take_along_axis(lines, sorter._array, -1)
     values = input._array if isinstance(input, Tensor) else np.asarray(input)
-    where = side or ("right" if right else "left")
+    where: Any = side or ("right" if right else "left")
     if lines.ndim == 1:
         found = np.searchsorted(lines, values, where)
     else:

@@ -67,7 +67,8 @@ class Source:
         if self.name.startswith("__"):
             signature = row.signature
             if self.reflected:
-                signature = ", ".join((*reversed(row.takes), "*", *row.plain_defaults))
+                star = ("*", *row.plain_defaults) if row.plain else ()
+                signature = ", ".join((*reversed(row.takes), *star))
             lines = [f"def {self.name}({signature}):"]
         else:
             lines = self.named()

@@ -152,7 +152,8 @@ def stride(self: Tensor, dim: Any = None) -> Any:
     """Elements to step over for the next index of each dim, or of one."""
     array = self._array
     if array.flags.c_contiguous:  # NumPy's strides of dims of size 1 are arbitrary
-        steps, step = [], 1
+        steps: list[int] = []
+        step = 1
         for n in reversed(array.shape):
             steps.insert(0, step)
             step *= max(n, 1)

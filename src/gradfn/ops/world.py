@@ -8,7 +8,7 @@ Rows put themselves here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,6 +18,10 @@ class World:
 
     def __init__(self, name: str) -> None:
         self._name = name
+
+    if TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __repr__(self) -> str:
         return f"<{self._name} ops>"
