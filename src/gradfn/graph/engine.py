@@ -294,7 +294,7 @@ class Run:
                         and type(have) is ndarray
                         and have.base is None
                     ):
-                        run(add, have, grad, have)
+                        quiet(add, have, grad, have)
                     else:
                         pending[target] = self.add(have, grad)
                     if left:
