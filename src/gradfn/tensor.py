@@ -75,6 +75,29 @@ class Cell:
         self.count = count
 
 
+class Untracked(Cell):
+    """The counter of tensors made in inference mode: they have no versions.
+
+    So whoever asks for one, to save the tensor for backward, is told at once.
+    """
+
+    __slots__ = ()
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """Raises RuntimeError."""
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors "
+            "created in inference mode in computation tracked by autograd. To work around "
+            "this, you can make a clone to get a normal tensor and use it in autograd, or "
+            "use `torch.no_grad()` instead of `torch.inference_mode()`. (Inference tensors "
+            "do not track version counter.)"
+        )
+
+
+UNTRACKED: Final = Untracked.__new__(Untracked)
+
+
 class Extra:
     """The rare properties of a tensor."""
 

@@ -359,7 +359,7 @@ def check_dirty(ctx: FunctionNode, inputs: list[Tensor], outs: list[Any]) -> Non
                 "returned as output. The inputs that are modified inplace must all be "
                 f"outputs of the Function ({ctx._forward_cls.__name__})."
             )
-        check_inplace(t, *inputs)
+        check_inplace(t, *inputs, used="has been")
         bump(t)
 
 

@@ -74,7 +74,7 @@ class Node:
         "versions",  # None, or the versions of saved tensors that are not 0
     )
     arity: ClassVar[int] = 1  # how many differentiable arguments the op has
-    takes_none: ClassVar[bool] = False  # does it want to run without any gradient?
+    takes_none = False  # does it want to run without any gradient?
     dtype: Any
     extra: NodeExtra | None
     needs: int
@@ -220,6 +220,20 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
         node.variable = leaf
         extra.accumulator = weakref.ref(node)
     return node  # type: ignore[no-any-return]
+
+
+def move_retained(t: Tensor, node: Node | None) -> None:
+    """`t` gets another history: what retain_grad wants of the old one it wants of that.
+
+    Without a node, that of a view that is still to be replayed is looked up later.
+    """
+    if t._extra is None or not t._extra.retains_grad:
+        return
+    old = t._grad_fn
+    if isinstance(old, Node) and old.extra is not None:
+        old.extra.retaining = None
+    if node is not None:
+        node_extra(node).retaining = weakref.ref(t)
 
 
 def node_extra(node: Node) -> NodeExtra:

@@ -13,11 +13,12 @@ Note [Views and in-place]
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from gradfn._state import GRAD, mode, switch
-from gradfn.graph.node import Node, edges_of, new, ticks
-from gradfn.tensor import LEAF, Tensor, cell_of
+from gradfn.graph.node import Node, Output, edges_of, move_retained, new, ticks
+from gradfn.tensor import LEAF, UNTRACKED, Tensor, cell_of, extra_of
 
 PLAIN, NO_GRAD, MULTI, FUNCTION, INFERENCE = range(5)  # how a view was made
 
@@ -39,6 +40,9 @@ def mark_view(out: Tensor, source: Tensor, op: Any, args: Any, made: int = -1) -
     if made < 0:
         made = PLAIN if mode() & GRAD else NO_GRAD
     cell = out._cell = cell_of(source)
+    if cell is UNTRACKED:
+        extra_of(out).inference = True
+        return
     parent = source._view
     if parent is None:
         out._view = View(source, ((op, args),), made, cell.count)
@@ -62,6 +66,7 @@ def regenerate(t: Tensor, view: View) -> None:
         return
     with switch(on=GRAD):
         t._grad_fn = replay(view.base, view.chain)._grad_fn
+    move_retained(t, t._grad_fn)
 
 
 def replay(base: Any, chain: Any) -> Any:
@@ -99,23 +104,30 @@ _REFUSED: Final = {
 }
 
 
-def check_inplace(t: Tensor, *others: Any) -> None:
+def _described(e: Any) -> str:
+    """Which output of which op a view is, for an error."""
+    if not isinstance(e, Node):
+        return "The tensor"
+    name = re.sub(r"Backward\d*$", "", e.name())
+    return f"Output {e.index if isinstance(e, Output) else 0} of {name}"
+
+
+def check_inplace(t: Tensor, *others: Any, used: str = "is being") -> None:
     """Raises RuntimeError where writing into `t` would spoil its history.
 
     Only matters in grad mode and if `t` or one of `others` requires grad.
     """
     if not mode() & GRAD:
         return
-    own = edge(t)
-    if own is None and all(o is None or o._grad_fn is None for o in others):
-        return
-    view = t._view
+    own, view = edge(t), t._view
+    if own is None and (view is None or view.base._grad_fn is None):
+        if all(o is None or o._grad_fn is None for o in others):
+            return
     if view is not None and view.made != PLAIN:
-        which = f"Output of {own.name()}" if isinstance(own, Node) else "The tensor"
-        raise RuntimeError(_REFUSED[view.made].format(which))
+        raise RuntimeError(_REFUSED[view.made].format(_described(own)))
     if own is LEAF:
         raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
+            f"a leaf Variable that requires grad {used} used in an in-place operation."
             " Write under torch.no_grad(), or to a copy (x.clone())."
         )
     if view is not None and view.base._grad_fn is LEAF:
@@ -132,17 +144,22 @@ def rebase(t: Tensor, node: Node, own: int = 1) -> None:
     """
     view = t._view
     if view is None:
+        move_retained(t, node)
         t._grad_fn = node
         return
     base = view.base
-    base._grad_fn = copy_slices(base, view.chain, node, own)
+    slices = copy_slices(base, view.chain, node, own)
+    move_retained(base, slices)
+    base._grad_fn = slices
     view.version = -1  # replayed when it is next used
+    move_retained(t, None)
 
 
 class CopySlices(Node):
     """History of a base into which `fn` wrote through a view."""
 
-    __slots__ = ("chain", "fn", "own", "strides")
+    __slots__ = ("chain", "fn", "own", "strides", "takes_none")
+    takes_none: bool  # type: ignore[misc]  # does `fn` run a user's code?
     own: int
     fn: Node
     chain: Any
@@ -150,6 +167,8 @@ class CopySlices(Node):
 
     def raw(self, g: Any, needs: int) -> Any:
         """The base's gradient without the slice, and what `fn` gives the others."""
+        if g is None:
+            return (None,) * needs.bit_count() if needs & (needs - 1) else None
         grad = laid_out(g, self.strides)
         part = replay_raw(grad, self.chain)
         own, others = self._apply(self.fn.raw, part.copy())
@@ -163,6 +182,10 @@ class CopySlices(Node):
         own, others = self._apply(self.fn.recorded, part.clone())
         part.zero_() if own is None else part.copy_(own)
         return _some(grad, others, needs)
+
+    def name(self) -> str:
+        """PyTorch's name."""
+        return "torch::autograd::CopySlices"
 
     def _apply(self, run: Any, part: Any) -> tuple[Any, list[Any]]:
         fn = self.fn
@@ -195,7 +218,7 @@ def copy_slices(base: Tensor, chain: Any, fn: Node, own: int) -> CopySlices:
     node.seq, node.extra, node.versions = next(ticks), None, None
     node.shape, node.dtype = base._array.shape, base._array.dtype
     node.fn, node.chain, node.own = fn, chain, own
-    node.strides = base._array.strides
+    node.strides, node.takes_none = base._array.strides, fn.takes_none
     edges = list(edges_of(fn)) if fn.needs else []
     others = split_own(edges, fn, own)[1]
     node.needs = ((1 << len(others)) - 1) << 1

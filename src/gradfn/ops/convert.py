@@ -10,8 +10,6 @@ from gradfn import printing
 from gradfn._device import check_device, device
 from gradfn._dtypes import default_dtype, to_numpy
 from gradfn._state import GRAD, mode
-from gradfn.graph.node import Node
-from gradfn.graph.view import edge
 from gradfn.ops.rule import op
 from gradfn.tensor import LEAF, Tensor, cell_of, method, wrap
 
@@ -182,8 +180,8 @@ def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def grad_fn_text(t: Tensor) -> str | None:
     """What stands in `grad_fn=<…>`; None if the tensor was not computed."""
-    e = edge(t)
-    return e.name() if isinstance(e, Node) else None
+    node = t.grad_fn
+    return type(node).__name__ if node is not None else None
 
 
 @method

@@ -9,6 +9,8 @@ import numpy as np
 
 from gradfn._device import check_device
 from gradfn._dtypes import INT64, complex_dtype, default_dtype, number_dtype, to_numpy
+from gradfn._state import INFERENCE, mode
+from gradfn.ops.rare import mark_inference
 from gradfn.ops.sizes import sizes
 from gradfn.ops.world import PUBLIC, RAW, RECORDED, public
 from gradfn.tensor import LEAF, Tensor, from_array, method, wrap
@@ -31,6 +33,8 @@ def finished(
     if device is not None:
         check_device(device)
     t = wrap(array)
+    if mode() & INFERENCE:
+        mark_inference(t)
     if out is not None:
         from gradfn.ops.names import into
 

@@ -234,7 +234,7 @@ op(
     function=False,
     method=False,
     inplace=True,
-    node="Copy",
+    node="CopyBackwards",
     self=_zeros,
     src=lambda g: g,
 )
@@ -244,7 +244,7 @@ op(
     function=False,
     method=False,
     inplace=True,
-    node="Fill",
+    node="FillBackward3",
     self=_zeros,
     value=lambda g, xp: xp.sum(g),
 )
@@ -254,7 +254,7 @@ op(
     function=False,
     method=False,
     inplace=True,
-    node="Fill",
+    node="FillBackward2",
     self=_zeros,
 )
 op(
@@ -422,7 +422,9 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     if plain and self._extra is None:
         write_plainly(self, steps, advanced, value._array)
         return
-    view = basic_view(self, steps)
+    view = self
+    if any(x is not Ellipsis and x != WHOLE for x in steps) or not advanced:
+        view = basic_view(self, steps)
     if advanced:
         view._index_put_(value.to(self.dtype), array_part(advanced), False)
     else:

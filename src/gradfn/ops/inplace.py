@@ -19,7 +19,7 @@ from gradfn._state import GRAD, INFERENCE, mode, quiet, run
 from gradfn.graph.saved import legacy_type
 from gradfn.graph.view import check_inplace, edge, rebase
 from gradfn.ops.rare import failed, finish
-from gradfn.tensor import Tensor, cell_of, wrap
+from gradfn.tensor import UNTRACKED, Tensor, cell_of, wrap
 
 
 def own(t: Tensor) -> None:
@@ -30,7 +30,9 @@ def own(t: Tensor) -> None:
 
 def bump(t: Tensor) -> None:
     """Notes that the memory of `t` was written."""
-    cell_of(t).count += 1
+    cell = cell_of(t)
+    if cell is not UNTRACKED:
+        cell.count += 1
 
 
 def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:

@@ -12,7 +12,7 @@ from gradfn._state import ANOMALY, FORWARD, GRAD, INFERENCE, SAVED_HOOKS
 from gradfn.graph import saved
 from gradfn.graph.node import Node, output_of
 from gradfn.graph.view import edge
-from gradfn.tensor import INTERMEDIATE, Tensor, extra_of, wrap
+from gradfn.tensor import INTERMEDIATE, UNTRACKED, Tensor, extra_of, wrap
 
 
 def rare(op: Any, mode: int, out: Any, tensors: Any, args: Any) -> None:
@@ -24,11 +24,18 @@ def rare(op: Any, mode: int, out: Any, tensors: Any, args: Any) -> None:
                 break
     if mode & INFERENCE:
         for t in out if isinstance(out, list) else [out]:
-            extra_of(t).inference = True
+            if t._view is None:
+                mark_inference(t)
     if mode & GRAD and op.rules:
         node = record(op, out, tensors, args)
         if node is not None:
             finish(node, mode)
+
+
+def mark_inference(t: Tensor) -> None:
+    """Makes `t` an inference tensor: it has no versions and no history, ever."""
+    extra_of(t).inference = True
+    t._cell = UNTRACKED
 
 
 def is_intermediate(t: Tensor) -> bool:

@@ -282,7 +282,8 @@ def _compile(row: Op) -> None:
         row.saved = source.slots()
         made = _execute(f"{row.name} backward", source.backward(), row)
         for i in range(2 if row.overload else 1):
-            cls = node_class(f"{row.node}Backward{i}", row, made)
+            whole = "Backward" in row.node
+            cls = node_class(row.node if whole else f"{row.node}Backward{i}", row, made)
             SPACE[f"Node{i}_{row.name}"] = cls
         made = _execute(f"{row.name} record", source.record(), row)
         row.record = SPACE[f"record_{row.name}"] = made[f"record_{row.name}"]
