@@ -285,8 +285,8 @@ def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
         ctx.shape = ctx.dtype = None
         ctx._outputs = [_metadata(t) for t in outs]
         ctx._differentiable_out = tuple(differentiable)
-    for number, i in enumerate(differentiable):
-        t = made[i]
+    for number in reversed(range(len(differentiable))):  # hooks run in this order
+        t = made[differentiable[number]]
         r = t._array
         if alone:
             ctx.shape, ctx.dtype = r.shape, r.dtype

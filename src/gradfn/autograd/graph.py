@@ -18,6 +18,7 @@ from gradfn.tensor import Tensor
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
@@ -61,6 +62,16 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cpu") -> None:
         super().__init__(lambda t: t.clone(), lambda t: t)
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Lets tensors that were saved in this block be overwritten in place.
+
+    Backward then uses the values that they had: each is copied when it is saved.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda t: t.detach().clone(), lambda t: t)
 
 
 @contextmanager

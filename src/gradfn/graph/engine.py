@@ -249,15 +249,13 @@ class Run:
                 node = heappop(heap)[1]
                 g = pending.pop(node, None)
             needs, edges = node.needs, node.next
-            if node.extra is not None:
-                g = self.before(node, g)
             if plan is not None:
-                if node in self.captures:  # type: ignore[operator]
-                    self.captures[node] = self.captured(g)  # type: ignore[index]
-                if node not in plan:
-                    node = None
+                if not self.capture(node, g):
+                    node = g = None
                     continue
                 needs, edges = plan[node]
+            if node.extra is not None:
+                g = self.before(node, g)
             if not plain:
                 grads = self.apply(node, g, needs)
             elif node.takes_none:
@@ -314,13 +312,28 @@ class Run:
                 heappush(heap, (node.seq, node))
                 node = g = None
 
+    def capture(self, node: Any, g: Any) -> bool:
+        """Keeps the gradient of a node that was asked for; must the walk go on there?
+
+        As in PyTorch, the hooks of its tensor come before that only if it need not.
+        """
+        assert self.captures is not None and self.plan is not None
+        goes_on = node in self.plan
+        if node in self.captures:
+            if not goes_on and node.extra is not None:
+                g = self.tensor_hooks(node.extra, g)
+            self.captures[node] = self.captured(g)
+        return goes_on
+
     def serve_leaves(self) -> None:
         """Hands the gradients that have arrived at leaves over."""
         pending = self.pending
         usual = self.into_grad and type(self) is Run
         for leaf in self.leaves:
             extra = leaf._extra
-            if usual and (extra is None or not extra.hooks):
+            if usual and (
+                extra is None or not extra.hooks and extra.accumulator is None
+            ):
                 accumulate_array(leaf, pending.pop(leaf), 0)
             else:
                 self.arrive(leaf, pending.pop(leaf), 1)
@@ -335,27 +348,39 @@ class Run:
             del t
         if not self.into_grad:
             self.captures[leaf] = self.captured(grad)  # type: ignore[index]
-        else:
+            return
+        node = extra is not None and extra.accumulator and extra.accumulator()
+        if not node or node.extra is None or grad is None:
             self.accumulate(leaf, grad, callers)
+            return
+        grad = self.before(node, grad)
+        self.accumulate(leaf, grad, callers)
+        for hook in list((node.extra.post_hooks or {}).values()):
+            hook((), self.outside(grad))
 
     # -- hooks -----------------------------------------------------------------------
 
     def before(self, node: Any, g: Any) -> Any:
         """Hooks on the tensor that the node made, then the node's own pre-hooks."""
         extra = node.extra
-        if g is not None and (extra.tensor_hooks or extra.retaining):
-            t = self.as_tensor(g, 3)
-            if extra.tensor_hooks:
-                t = call_tensor_hooks(extra.tensor_hooks, t)
-            kept = extra.retaining and extra.retaining()
-            if kept is not None:
-                retain(kept, t)
-            g = self.from_tensor(t)
+        g = self.tensor_hooks(extra, g)
         for hook in list(extra.pre_hooks.values()) if extra.pre_hooks else ():
             got = hook(self.outside(g))
             if got is not None:
                 g = self.inside(got, g)
         return g
+
+    def tensor_hooks(self, extra: Any, g: Any) -> Any:
+        """Passes a gradient through the hooks of the tensor that it is of."""
+        if g is None or not (extra.tensor_hooks or extra.retaining):
+            return g
+        t = self.as_tensor(g, 4)
+        if extra.tensor_hooks:
+            t = call_tensor_hooks(extra.tensor_hooks, t)
+        kept = extra.retaining and extra.retaining()
+        if kept is not None:
+            retain(kept, t)
+        return self.from_tensor(t)
 
     def after(self, node: Any, grads: Any, g: Any, needs: int) -> Any:
         """The node's own hooks, which see its gradients and may replace them."""

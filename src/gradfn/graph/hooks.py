@@ -60,8 +60,8 @@ def checked(got: Any, grad: Tensor, hook: Any) -> Tensor:
     name = getattr(hook, "__name__", type(hook).__name__)
     if not isinstance(got, Tensor):
         raise TypeError(
-            f"hook '{name}' has returned a {type(got).__name__}; a hook must return "
-            "None or a Tensor"
+            f"expected Variable, but hook returned '{type(got).__name__}': '{name}' must "
+            "return None or a Tensor"
         )
     if got._array.shape != grad._array.shape:
         raise RuntimeError(

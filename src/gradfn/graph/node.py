@@ -136,6 +136,11 @@ class Node:
     def _sequence_nr(self) -> int:
         return -1 - self.seq
 
+    def __getattr__(self, name: str) -> Any:
+        from gradfn.graph.packing import saved_attribute
+
+        return saved_attribute(self, name)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
@@ -200,6 +205,24 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
     variable: Tensor
     next_functions = ()
+
+    def name(self) -> str:
+        """PyTorch's name."""
+        return "torch::autograd::AccumulateGrad"
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook((), grad_outputs)` after the gradient was added to .grad."""
+        self.stay()
+        return super().register_hook(hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(grad_outputs)` before that; it may return others."""
+        self.stay()
+        return super().register_prehook(hook)
+
+    def stay(self) -> None:
+        """Lives as long as the leaf, to which the engine goes and not to this."""
+        extra_of(self.variable).accumulator = lambda: self
 
     def __call__(self, *grads: Any) -> Any:
         """Adds a gradient to the leaf's .grad."""

@@ -100,6 +100,21 @@ def take_many(node: Any, slot: str) -> Any:
     ]
 
 
+def saved_value(node: Any, name: str, value: Any) -> Any:
+    """What a user finds at `grad_fn._saved_<name>`."""
+    op = node.op
+    if value is saved.RELEASED:
+        raise value.items
+    if value is None or name == op.many:
+        return value and tuple(take_many(node, name))
+    if name == "result" or name in op.outputs:
+        array = take_result(node, name) if node.cell.count else value
+        return as_saved(node, array, 0 if name == "result" else op.outputs.index(name))
+    if name in op.takes:
+        return value if value._cell is None else take(node, name, value)
+    return value
+
+
 def take_result(node: Any, slot: str) -> Any:
     """The array of a saved result: unpacked, or checked against its version."""
     value = getattr(node, f"_{slot}")

@@ -387,7 +387,7 @@ class Source:
         return [
             f"    n = {n}",
             "    node.made = [(t._array.shape, t._array.dtype) for t in out[:n]]",
-            "    for i in range(n):",
+            "    for i in reversed(range(n)):",  # so that hooks run in the outputs' order
             "        out[i]._grad_fn = output_of(node, i, n, out[i]._array)",
         ]
 
