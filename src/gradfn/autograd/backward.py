@@ -181,9 +181,8 @@ def grad(
         )
     if not allow_unused and any(g is None for g in got):
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the "
-            f"graph (input {got.index(None)}). Set allow_unused=True if this is the "
-            "desired behavior."
+            f"The differentiated Tensor at index {got.index(None)} appears to not have been "
+            "used in the graph. Set allow_unused=True if this is the desired behavior."
         )
     return _distinct(got, create_graph)
 

@@ -191,7 +191,10 @@ def bound(
         node._signature = cls.forward, inspect.signature(cls.forward)
     signature = node._signature[1]
     given = ((None, *args) if has_ctx else args, kwargs)
-    call = signature.bind(*given[0], **given[1])
+    try:
+        call = signature.bind(*given[0], **given[1])
+    except TypeError as error:
+        raise TypeError(f"forward() {error}: see {cls.__name__}.forward") from None
     if not has_ctx:
         call.apply_defaults()
     return call.args[has_ctx:], call.kwargs

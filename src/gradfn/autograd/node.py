@@ -250,7 +250,7 @@ class FunctionNode(FunctionCtx, Node):
         x = got[place] if type(place) is int else _dig(self, got, place)
         if x is None or isinstance(x, Tensor):
             return x
-        raise TypeError(
+        raise RuntimeError(
             f"expected Variable or None (got {type(x).__name__}): "
             f"{self._forward_cls.__name__}.backward must return tensors, look at "
             f"gradient {_spell(place)}"
@@ -428,7 +428,7 @@ class Refusal(Node):
 
     def name(self) -> str:
         """The name PyTorch gives to it."""
-        return "Error"
+        return "torch::autograd::Error"
 
 
 def refusal(source: Node, message: str, array: Any) -> Refusal:

@@ -43,6 +43,7 @@ from gradfn.graph.gradient import (
 )
 from gradfn.graph.hooks import call_tensor_hooks
 from gradfn.graph.node import Node, Parts, edges_of
+from gradfn.graph.packing import pack_again, unpack_node
 from gradfn.tensor import Tensor, ndarray
 
 here = threading.local()  # .run: the innermost run on this thread
@@ -368,6 +369,8 @@ class Run:
             got = hook(self.outside(g))
             if got is not None:
                 g = self.inside(got, g)
+        if extra.packed and g is not None:
+            unpack_node(node)
         return g
 
     def tensor_hooks(self, extra: Any, g: Any) -> Any:
@@ -384,6 +387,11 @@ class Run:
 
     def after(self, node: Any, grads: Any, g: Any, needs: int) -> Any:
         """The node's own hooks, which see its gradients and may replace them."""
+        if node.extra.packed:
+            if self.keep:
+                pack_again(node)
+            else:
+                node.extra.packed = None
         hooks = node.extra.post_hooks
         if not hooks:
             return grads
@@ -540,8 +548,8 @@ def start(task: Run, grad_mode: int, go: Any, root: Any, grad: Any) -> None:
 
 
 def current_run() -> Any:
-    """The backward pass that this thread is in."""
-    return here.run
+    """The backward pass that this thread is in, or None."""
+    return getattr(here, "run", None)
 
 
 def _in_thread(task: Run, grad_mode: int, go: Any, root: Any, grad: Any) -> None:

@@ -37,6 +37,7 @@ class NodeExtra:
 
     __slots__ = (
         "metadata",
+        "packed",
         "parent",
         "post_hooks",
         "pre_hooks",
@@ -51,6 +52,7 @@ class NodeExtra:
         self.pre_hooks: dict[int, Any] | None = None
         self.post_hooks: dict[int, Any] | None = None
         self.metadata: dict[Any, Any] | None = None
+        self.packed: dict[str, Any] | None = None  # slots that saved-tensor hooks hold
         self.trace: list[str] | None = None
         self.parent: Node | None = None
 

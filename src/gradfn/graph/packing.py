@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from gradfn._state import GRAD, SAVED_HOOKS, switch
-from gradfn.graph.node import Node, target_of
+from gradfn.graph.node import Node, node_extra, target_of
 from gradfn.graph.saved import RELEASED, result_tensor
 from gradfn.tensor import Cell, Tensor, wrap
 
@@ -103,12 +103,40 @@ def pack_slot(node: Any, name: str, hooks: Hooks) -> None:
     if value is None:
         return
     if name in op.takes:
-        setattr(node, f"_{name}", pack(value, hooks))
+        packed = pack(value, hooks)
     elif name == op.many:
-        setattr(node, f"_{name}", [pack(t, hooks) for t in value])
+        packed = [pack(t, hooks) for t in value]
     elif name == "result" or name in op.outputs:
-        setattr(node, f"_{name}", pack_result(node, value, hooks))
+        packed = pack_result(node, value, hooks)
         node.cell = PASSED_ON
+    else:
+        return
+    setattr(node, f"_{name}", packed)
+    extra = node_extra(node)
+    extra.packed = {**(extra.packed or {}), f"_{name}": packed}
+
+
+def unpack_node(node: Any) -> None:
+    """Unpacks all that a node has saved, before it runs: then no user's code will run
+    in the Context of its kernels (Note [No RuntimeWarning])."""
+    for slot, packed in node.extra.packed.items():
+        if isinstance(packed, list):
+            value: Any = [t.unpack(node) if isinstance(t, Packed) else t for t in packed]
+        elif isinstance(packed, Packed):
+            value = packed.unpack(node)
+            if slot[1:] not in node.op.takes:
+                value, node.cell = value._array, Cell()
+        else:
+            continue
+        setattr(node, slot, value)
+
+
+def pack_again(node: Any) -> None:
+    """Undoes `unpack_node`, for another pass."""
+    for slot, packed in node.extra.packed.items():
+        setattr(node, slot, packed)
+        if slot[1:] not in node.op.takes and isinstance(packed, Packed):
+            node.cell = PASSED_ON
 
 
 def _slot(node: Any, name: str) -> Any:

@@ -49,8 +49,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         )
     if requires_grad and self._array.dtype.kind not in "fc":
         raise RuntimeError(
-            "only Tensors of floating point and complex dtype can require gradients; "
-            f"this one is {self.dtype}"
+            "only Tensors of floating point dtype can require gradients (or of complex "
+            f"dtype); this one is {self.dtype}"
         )
     if self._extra is not None and self._extra.inference and requires_grad:
         raise RuntimeError(
@@ -129,13 +129,15 @@ def _set_grad(self: Tensor, value: Any) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if value._array.dtype != self._array.dtype:
         raise RuntimeError(
-            f"assigned grad has data of a different type: {value.dtype} for a tensor of "
-            f"{self.dtype}"
+            f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with "
+            f"dtype '{self.dtype}'. Please ensure that the gradient and the tensor have the "
+            "same dtype"
         )
     if value._array.shape != self._array.shape:
         raise RuntimeError(
-            f"assigned grad has data of a different size: {list(value.shape)} for a "
-            f"tensor of {list(self.shape)}"
+            f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of "
+            f"size '{list(self.shape)}'. Please ensure that the gradient and the tensor are "
+            "the same size"
         )
     extra_of(self).grad = value
 

@@ -14,6 +14,7 @@ from gradfn.ops import (  # noqa: F401
     power,
     random,
     reduce,
+    restride,
     scan,
     shape,
     sort,

@@ -234,7 +234,7 @@ op(
     function=False,
     method=False,
     inplace=True,
-    node="CopyBackwards",
+    node="torch::autograd::CopyBackwards",
     self=_zeros,
     src=lambda g: g,
 )

@@ -348,4 +348,7 @@ def node_class(name: str, row: Op, made: dict[str, Any]) -> type[Node]:
     }
     if "release" in made:
         body["release"] = made["release"]
-    return type(name, (Node,), body)
+    *space, short = name.split("::")
+    if space:
+        body["name"] = lambda node: name
+    return type(short, (Node,), body)
