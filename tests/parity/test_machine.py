@@ -81,6 +81,10 @@ class Machine:
         for name, which, numbers in steps:
             given_tensors = [self.tensors[i % len(self.tensors)] for i in which]
             try:
+                # PyTorch takes a view for a leaf that was written through another view
+                # and not looked at since; gradfn does not.
+                for t in given_tensors:
+                    t.grad_fn  # noqa: B018
                 out = getattr(self, f"do_{name}")(*given_tensors, *numbers)
             except Exception as error:
                 kind = type(error).__name__
@@ -198,7 +202,14 @@ class Machine:
 
 
 def facts(t: Any) -> Any:
-    """What must agree about a tensor."""
+    """What must agree about a tensor; an error if its history can't be told."""
+    try:
+        return told(t)
+    except RuntimeError as error:
+        return str(error)[:60]
+
+
+def told(t: Any) -> Any:
     kept = t.grad.tolist() if t.retains_grad and t.grad is not None else None
     return (t.tolist(), t._version, t.requires_grad, t.is_leaf, t._is_view(), kept)
 

@@ -362,8 +362,8 @@ def check_dirty(ctx: FunctionNode, inputs: list[Tensor], outs: list[Any]) -> Non
                 "returned as output. The inputs that are modified inplace must all be "
                 f"outputs of the Function ({ctx._forward_cls.__name__})."
             )
-        check_inplace(t, *inputs, used="has been")
         bump(t)
+        check_inplace(t, *inputs, used="has been")
 
 
 def keep(ctx: FunctionNode, outs: Any) -> None:

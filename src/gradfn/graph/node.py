@@ -25,6 +25,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, ClassVar
 
+import numpy as np
+
+from gradfn._state import quiet
 from gradfn.graph.hooks import RemovableHandle, add_hook
 from gradfn.tensor import LEAF, Tensor, extra_of
 
@@ -167,7 +170,14 @@ class Parts:
 
     def __add__(self, other: Parts) -> Parts:
         pairs = zip(self.grads, other.grads, strict=True)
-        return Parts([b if a is None else a for a, b in pairs])
+        return Parts([_sum(a, b) for a, b in pairs])
+
+
+def _sum(a: Any, b: Any) -> Any:
+    """The sum of two gradients of one output, each of which may be missing."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b if isinstance(a, Tensor) else np.asarray(quiet(np.add, a, b))
 
 
 class Output(Node):

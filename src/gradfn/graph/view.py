@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from gradfn._state import GRAD, mode, switch
+from gradfn._state import GRAD, INFERENCE, mode, switch
 from gradfn.graph.node import Node, Output, edges_of, move_retained, new, ticks
 from gradfn.tensor import LEAF, UNTRACKED, Tensor, cell_of, extra_of
 
-PLAIN, NO_GRAD, MULTI, FUNCTION, INFERENCE = range(5)  # how a view was made
+# How a view was made; the larger number of a chain holds.
+PLAIN, NO_GRAD, INFERENCE_MODE, FUNCTION, MULTI = range(5)
 
 
 class View:
@@ -36,19 +37,26 @@ class View:
 
 
 def mark_view(out: Tensor, source: Tensor, op: Any, args: Any, made: int = -1) -> None:
-    """Makes `out` known as `op(source, *args)`, a view."""
-    if made < 0:
-        made = PLAIN if mode() & GRAD else NO_GRAD
+    """Makes `out` known as `op(source, *args)`, a view.
+
+    One that is made while nothing is recorded is a leaf that requires grad if its
+    source does, as in PyTorch.
+    """
     cell = out._cell = cell_of(source)
     if cell is UNTRACKED:
         extra_of(out).inference = True
         return
+    flags = mode()
+    if not flags & GRAD:
+        made = max(made, INFERENCE_MODE if flags & INFERENCE else NO_GRAD)
+        if source._grad_fn is not None:
+            out._grad_fn = LEAF
     parent = source._view
     if parent is None:
-        out._view = View(source, ((op, args),), made, cell.count)
-        return
-    made = max(made, parent.made) if parent.made != MULTI else MULTI
-    out._view = View(parent.base, (*parent.chain, (op, args)), made, cell.count)
+        out._view = View(source, ((op, args),), max(made, PLAIN), cell.count)
+    else:
+        chain = (*parent.chain, (op, args))
+        out._view = View(parent.base, chain, max(made, parent.made), cell.count)
 
 
 def edge(t: Tensor) -> Any:
@@ -61,8 +69,11 @@ def edge(t: Tensor) -> Any:
 
 def regenerate(t: Tensor, view: View) -> None:
     """Gives a view the node that it would have if it were made from its base now."""
+    base = view.base._grad_fn
+    if view.made != PLAIN and (base is not None or t._grad_fn is not None):
+        raise RuntimeError(refusal(view.made, t._grad_fn, "its base or another view of its base has been"))
     view.version = cell_of(t).count
-    if view.base._grad_fn is None:
+    if base is None:
         return
     with switch(on=GRAD):
         t._grad_fn = replay(view.base, view.chain)._grad_fn
@@ -83,31 +94,37 @@ def replay_raw(array: Any, chain: Any) -> Any:
     return array
 
 
-_REFUSED: Final = {
-    NO_GRAD: "A view was created in no_grad mode and is being modified inplace with "
-    "grad mode enabled. Given that this use case is ambiguous and error-prone, it is "
-    "forbidden. You can clarify your code by moving both the view and the inplace "
-    "either both inside the no_grad block (if you don't want the inplace to be "
-    "tracked) or both outside (if you want the inplace to be tracked).",
-    INFERENCE: "A view was created in inference mode and is being modified inplace in "
-    "normal mode. Make the view outside of inference mode, or write to a clone.",
-    MULTI: "{0} is a view and is being modified inplace. This view is the output of a "
-    "function that returns multiple views. Such functions do not allow the output "
-    "views to be modified inplace. You should replace the inplace operation by an "
-    "out-of-place one.",
-    FUNCTION: "{0} is a view and is being modified inplace. This view was created "
-    "inside a custom Function (or because an input was returned as-is) and the "
-    "autograd logic to handle view+inplace would override the custom backward "
-    "associated with the custom Function, leading to incorrect gradients. This "
-    "behavior is forbidden. You can fix this by cloning the output of the custom "
-    "Function.",
+_WHY: Final[dict[int, str]] = {
+    NO_GRAD: "Given that this use case is ambiguous and error-prone, it is forbidden. You "
+    "can clarify your code by moving both the view and the inplace either both inside the "
+    "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
+    "want the inplace to be tracked).",
+    INFERENCE_MODE: "Make the view outside of inference mode, or write to a clone.",
+    MULTI: "This view is the output of a function that returns multiple views. Such "
+    "functions do not allow the output views to be modified inplace. You should replace the "
+    "inplace operation by an out-of-place one.",
+    FUNCTION: "This view was created inside a custom Function (or because an input was "
+    "returned as-is) and the autograd logic to handle view+inplace would override the custom "
+    "backward associated with the custom Function, leading to incorrect gradients. This "
+    "behavior is forbidden. You can fix this by cloning the output of the custom Function.",
 }
+
+
+def refusal(made: int, e: Any, what: str) -> str:
+    """Why the write is refused: `what` has been or is being modified."""
+    known = isinstance(e, Node)
+    if made in (NO_GRAD, INFERENCE_MODE) or not known:
+        which = f"{_described(e)} is a view of a view which was" if known else "A view was"
+        if made == INFERENCE_MODE:
+            how = f"in inference mode and {what} modified inplace in normal mode"
+        else:
+            how = f"in no_grad mode and {what} modified inplace with grad mode enabled"
+        return f"{which} created {how}. {_WHY[made]}"
+    return f"{_described(e)} is a view and {what} modified inplace. {_WHY[made]}"
 
 
 def _described(e: Any) -> str:
     """Which output of which op a view is, for an error."""
-    if not isinstance(e, Node):
-        return "The tensor"
     name = re.sub(r"Backward\d*$", "", e.name())
     return f"Output {e.index if isinstance(e, Output) else 0} of {name}"
 
@@ -124,7 +141,7 @@ def check_inplace(t: Tensor, *others: Any, used: str = "is being") -> None:
         if all(o is None or o._grad_fn is None for o in others):
             return
     if view is not None and view.made != PLAIN:
-        raise RuntimeError(_REFUSED[view.made].format(_described(own)))
+        raise RuntimeError(refusal(view.made, own, "is being"))
     if own is LEAF:
         raise RuntimeError(
             f"a leaf Variable that requires grad {used} used in an in-place operation."

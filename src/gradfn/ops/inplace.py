@@ -52,6 +52,9 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
     array = t._array
     if array.base is not None or t._extra is not None:
         check_memory(t)
+    for a in arrays[1:]:
+        if a is not None and (a.base is not None or array.base is not None):
+            check_overlap(array, a)
     if not array.flags.writeable:
         own(t)
     put(op, t._array, args, arrays)
@@ -62,6 +65,30 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
         if flags & ~GRAD:
             finish(node, flags)
     return t  # type: ignore[no-any-return]
+
+
+def check_overlap(target: Any, source: Any) -> None:
+    """RuntimeError if `source` shares memory with `target`, but is not just the same."""
+    if source is target or not np.may_share_memory(target, source):
+        return
+    same = source.shape == target.shape and source.strides == target.strides
+    begin = source.__array_interface__["data"][0] == target.__array_interface__["data"][0]
+    if not (same and begin) and is_dense(target) and is_dense(source):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to "
+            "tensor refer to a single memory location. Please clone() the tensor before "
+            "performing the operation."
+        )
+
+
+def is_dense(a: Any) -> bool:
+    """Do the elements fill their stretch of memory, each place once, in any order?"""
+    step = a.itemsize
+    for stride, n in sorted((s, n) for s, n in zip(a.strides, a.shape) if n != 1):
+        if stride != step:
+            return False
+        step *= n
+    return True
 
 
 def edges_into(op: Any, tensors: Any) -> Any:

@@ -255,6 +255,7 @@ SPACE: dict[str, Any] = {
     "promote_arrays": _dtypes.promote_arrays,
     "default_dtype": _dtypes.default_dtype,
     "mark_view": view.mark_view,
+    "MULTI": view.MULTI,
     "admit_pair": admit.admit_pair,
     "admit_operator": admit.admit_operator,
     "admit": admit.admit,

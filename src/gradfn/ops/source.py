@@ -238,7 +238,7 @@ class Source:
             args = "".join(f"{p}, " for p in row.params[1:])
             lines.append("    for i, out in enumerate(outs):")
             lines.append(
-                f"        mark_view(out, {row.params[0]}, OP.parts, (i, {args}), 2)"
+                f"        mark_view(out, {row.params[0]}, OP.parts, (i, {args}), MULTI)"
             )
         lines += self.recording("outs")
         build = "result_type(*outs)" if len(row.outputs) > 1 else "tuple(outs)"
