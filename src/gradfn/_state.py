@@ -44,7 +44,10 @@ def recover(error: Exception, kernel: Callable[..., Any], *args: Any) -> Any:
     """Runs a kernel again whose Context was taken; else raises `error` again."""
     if type(error) is RuntimeError and "cannot enter context" in str(error):
         return _quiet.copy().run(kernel, *args)
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # else the traceback, this frame and the error hold each other
 
 
 def quiet(kernel: Callable[..., Any], *args: Any) -> Any:

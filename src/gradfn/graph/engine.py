@@ -567,4 +567,4 @@ def _in_thread(task: Run, grad_mode: int, go: Any, root: Any, grad: Any) -> None
     thread.start()
     thread.join()
     if failure:
-        raise failure[0]
+        raise failure.pop()

@@ -150,11 +150,13 @@ def failed(op: Any, error: Exception, *args: Any, **kwargs: Any) -> Any:
     """The kernel's result after all (its Context was taken), or a better error."""
     if type(error) is RuntimeError and "cannot enter context" in str(error):
         return _state.recover(error, lambda: op.kernel(*args, **kwargs))
-    if op.explain is not None:
-        better = op.explain(error, *args, **kwargs)
-        if better is not None:
-            raise better from None
-    raise translated(op, error, args) from None
+    better = op.explain(error, *args, **kwargs) if op.explain is not None else None
+    if better is None:
+        better = translated(op, error, args)
+    try:
+        raise better from None
+    finally:
+        del error, better  # else they, their tracebacks and this frame hold each other
 
 
 def translated(op: Any, error: Exception, args: Any) -> Exception:
