@@ -196,8 +196,12 @@ class Machine:
         a.sum().backward(retain_graph=bool(n))
 
     def do_grad_twice(self, a: Any) -> None:
-        (g,) = self.lib.autograd.grad((a * a).sum(), self.leaves[0], create_graph=True)
-        got = self.lib.autograd.grad((g * g).sum(), self.leaves[0], allow_unused=True)
+        # By all leaves: PyTorch looks at everything that a node saved, gradfn only at
+        # what it needs, so by one of them it may refuse where gradfn has an answer.
+        grad, leaves = self.lib.autograd.grad, self.leaves
+        first = grad((a * a).sum(), leaves, create_graph=True, allow_unused=True)
+        total = sum((g * g).sum() for g in first if g is not None)
+        got = grad(total, leaves, allow_unused=True)
         self.log.append([None if t is None else t.tolist() for t in got])
 
 
