@@ -31,7 +31,7 @@ from gradfn._state import GRAD, MODE, mode
 from gradfn.graph import saved
 from gradfn.graph.gradient import hand_out
 from gradfn.graph.node import Node, edges_of, new, output_of, public_edge, ticks
-from gradfn.graph.view import edge
+from gradfn.graph.view import edge, history_of_written
 from gradfn.tensor import LEAF, Tensor, cell_of, wrap
 
 if TYPE_CHECKING:
@@ -338,7 +338,9 @@ class Kept:
         out = wrap(self.array)
         out._cell = self.cell
         if self.index in node._differentiable_out and node.needs:
-            if node._outputs is None:
+            if node.extra is not None and node.extra.written is not None:
+                out._grad_fn = history_of_written(node)
+            elif node._outputs is None:
                 out._grad_fn = node
             else:
                 at = node._differentiable_out.index(self.index)

@@ -14,11 +14,14 @@ Note [Views and in-place]
 from __future__ import annotations
 
 import re
+import weakref
 from typing import Any, Final
 
+import numpy as np
+
 from gradfn._state import GRAD, INFERENCE, mode, switch
-from gradfn.graph.node import Node, Output, edges_of, move_retained, new, ticks
-from gradfn.tensor import LEAF, UNTRACKED, Tensor, cell_of, extra_of
+from gradfn.graph.node import Node, Output, edges_of, move_retained, new, node_extra, ticks
+from gradfn.tensor import LEAF, UNTRACKED, Tensor, cell_of, extra_of, wrap
 
 # How a view was made; the larger number of a chain holds.
 PLAIN, NO_GRAD, INFERENCE_MODE, FUNCTION, MULTI = range(5)
@@ -166,6 +169,7 @@ def rebase(t: Tensor, node: Node, own: int = 1) -> None:
         return
     base = view.base
     slices = copy_slices(base, view.chain, node, own)
+    node_extra(node).written = weakref.ref(slices), view.chain
     move_retained(base, slices)
     base._grad_fn = slices
     view.version = -1  # replayed when it is next used
@@ -244,6 +248,20 @@ def copy_slices(base: Tensor, chain: Any, fn: Node, own: int) -> CopySlices:
         others.insert(0, base if base._grad_fn is LEAF else base._grad_fn)
     node.next = others[0] if len(others) == 1 else tuple(others)
     return node
+
+
+def history_of_written(node: Node) -> Any:
+    """The history that the result of `node` has, which was written into a view: that of
+    the view after the write."""
+    slices, chain = node_extra(node).written
+    slices = slices()
+    order = sorted(range(len(slices.shape)), key=lambda d: -abs(slices.strides[d]))
+    back = sorted(range(len(order)), key=order.__getitem__)
+    memory = np.empty([slices.shape[d] for d in order], slices.dtype).transpose(back)
+    base = wrap(memory)  # only its shape and strides matter
+    base._grad_fn = slices
+    with switch(on=GRAD):
+        return replay(base, chain)._grad_fn
 
 
 def laid_out(g: Any, strides: tuple[int, ...]) -> Any:

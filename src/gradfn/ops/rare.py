@@ -11,7 +11,7 @@ from gradfn import _state
 from gradfn._state import ANOMALY, FORWARD, GRAD, INFERENCE, SAVED_HOOKS
 from gradfn.graph import saved
 from gradfn.graph.node import Node, output_of
-from gradfn.graph.view import edge
+from gradfn.graph.view import edge, history_of_written
 from gradfn.tensor import INTERMEDIATE, UNTRACKED, Tensor, extra_of, wrap
 
 
@@ -129,6 +129,10 @@ def as_saved(node: Any, array: Any, index: int) -> Tensor:
     if array.dtype.kind not in "fc":
         return wrap(array)
     made = getattr(node, "made", None)
+    if node.extra is not None and node.extra.written is not None:
+        t = saved.result_tensor(node, array)
+        t._grad_fn = history_of_written(node)
+        return t
     if made is None:
         return saved.result_tensor(node, array)
     t = wrap(array)

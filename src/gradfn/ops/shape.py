@@ -12,10 +12,26 @@ from gradfn._dtypes import to_numpy
 from gradfn.ops.rare import dim_error
 from gradfn.ops.rule import alias, op
 from gradfn.ops.sizes import inferred, sizes, wrapped
-from gradfn.ops.world import public
+from gradfn.ops.strided import owner
+from gradfn.ops.world import PUBLIC, public
 from gradfn.tensor import Tensor, method
 
 # -- other shapes ----------------------------------------------------------------------
+
+
+def private(signature: str, kernel: Any, **options: Any) -> Any:
+    """The function of a row that is neither gradfn's nor a method."""
+    return op(signature, kernel, function=False, method=False, **options).function
+
+
+def by_name(function: str, word: str, args: Any, named: dict[str, Any]) -> Any:
+    """Sizes or dims that were not given one by one: by name, or not at all (TypeError)."""
+    for name in named:
+        if name != word or args:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+    if not named:
+        raise TypeError(f'{function}() missing 1 required positional arguments: "{word}"')
+    return (named[word],)
 
 
 def _view(a: Any, shape: Any) -> Any:
@@ -33,35 +49,24 @@ def _back(g: Any, self_shape: Any) -> Any:
     return g.reshape(self_shape)
 
 
-_view_row = op(
-    "_view(self, shape)",
-    _view,
-    function=False,
-    method=False,
-    view=True,
-    node="View",
-    self=_back,
-).function
-_reshape_copy = op(
-    "_reshape_copy(self, shape)",
-    lambda a, shape: a.reshape(shape).copy(),
-    function=False,
-    method=False,
+_view_row = private("_view(self, shape)", _view, view=True, node="View", self=_back)
+_reshape_alias = private(
+    "_reshape_alias(self, shape)", _view, view=True, node="ReshapeAlias", self=_back
+)
+# No view for the graph: a copy, or memory that nobody else knows.
+unsafe_view = private(
+    "_unsafe_view(self, shape)",
+    lambda a, shape: a.reshape(shape),
     node="UnsafeView",
     self=_back,
-).function
-_bits = op(
-    "_view_bits(self, dtype)",
-    lambda a, dtype: a.view(dtype),
-    function=False,
-    method=False,
-    view=True,
-    takes="self",
-).function
+)
+_bits = private(
+    "_view_bits(self, dtype)", lambda a, dtype: a.view(dtype), view=True, takes="self"
+)
 
 
 @method
-def view(self: Tensor, *shape: Any, dtype: Any = None) -> Any:
+def view(self: Tensor, *shape: Any, dtype: Any = None, **named: Any) -> Any:
     """The same memory in another shape (one size may be -1), or read as another dtype.
 
     RuntimeError if the strides do not permit it (use reshape) or the sizes don't fit.
@@ -70,20 +75,29 @@ def view(self: Tensor, *shape: Any, dtype: Any = None) -> Any:
         dtype = shape[0]
     if dtype is not None:
         return _bits(self, to_numpy(dtype))
+    if named or not shape:
+        shape = by_name("view", "size", shape, named)
     return _view_row(self, sizes(shape))
 
 
 @public
 @method
-def reshape(self: Tensor, *shape: Any) -> Any:
-    """Another shape (one size may be -1): a view where possible, else a copy."""
-    array = self._array
+def reshape(input: Tensor, *shape: Any, **named: Any) -> Any:
+    """Another shape (one size may be -1): a view where possible, else a copy.
+
+    RuntimeError if the sizes don't fit.
+    """
+    if named or not shape:
+        shape = by_name("reshape", "shape", shape, named)
+    array = input._array
     wanted = inferred(sizes(shape), array.size)
+    if array.flags.c_contiguous:
+        return _view_row(input, wanted)
     try:
         array.reshape(wanted, copy=False)
     except ValueError:
-        return _reshape_copy(self, wanted)
-    return _view_row(self, wanted)
+        return unsafe_view(input, wanted)
+    return _reshape_alias(input, wanted)
 
 
 @method
@@ -100,39 +114,48 @@ def reshape_as(self: Tensor, other: Tensor) -> Any:
 
 @public
 @method
-def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
     """The dims from `start_dim` to `end_dim` as one; a 0-d tensor becomes 1-d."""
-    shape = self._array.shape
-    if not shape:
-        return reshape(self, 1)
+    shape = input._array.shape
     first, last = wrapped(start_dim, len(shape)), wrapped(end_dim, len(shape))
+    if not shape:
+        return reshape(input, 1)
     if first > last:
         raise RuntimeError(
             "flatten() has invalid args: start_dim cannot come after end_dim"
         )
     if first == last:
-        return self
+        return input
     size = 1
     for n in shape[first : last + 1]:
         size *= n
-    return reshape(self, (*shape[:first], size, *shape[last + 1 :]))
+    return reshape(input, (*shape[:first], size, *shape[last + 1 :]))
 
 
 @public
 @method
-def ravel(self: Tensor) -> Any:
-    """The tensor in one dimension."""
-    return reshape(self, -1)
+def ravel(input: Tensor) -> Any:
+    """The tensor in one dimension: a view if it is contiguous, else of a copy."""
+    return _view_row(input.contiguous(), (-1,))
 
 
 @public
 @method
-def unflatten(self: Tensor, dim: int, sizes: Any) -> Any:
-    """One dim split into several, of which one size may be -1."""
-    shape = self._array.shape
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Any:
+    """One dim split into several, of which one size may be -1. RuntimeErrors."""
+    shape = input._array.shape
     at = wrapped(dim, len(shape))
-    split = inferred(tuple(sizes), shape[at])
-    return reshape(self, (*shape[:at], *split, *shape[at + 1 :]))
+    if not shape or not len(sizes):
+        why = "sizes must be non-empty" if shape else "a 0-dim tensor has no dim to split"
+        raise RuntimeError(f"unflatten: {why}")
+    try:
+        split = inferred(tuple(sizes), shape[at])
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim "
+            f"{at} ({shape[at]}) in the input tensor: {error}"
+        ) from None
+    return reshape(input, (*shape[:at], *split, *shape[at + 1 :]))
 
 
 def _squeeze(a: Any, dim: Any = None) -> Any:
@@ -142,24 +165,27 @@ def _squeeze(a: Any, dim: Any = None) -> Any:
     return a.squeeze(tuple(d for d in dims if a.ndim and a.shape[d] == 1))
 
 
-_squeeze_row = op(
+_squeeze_row = private(
     "_squeeze(self, dim=None)",
     _squeeze,
-    function=False,
-    method=False,
     view=True,
     node="Squeeze",
     overload="dim is not None",
     self=_back,
-).function
+)
+_squeeze_dims = private(
+    "_squeeze_dims(self, dim)", _squeeze, view=True, node="SqueezeBackward2", self=_back
+)
 
 
 @public
 @method
-def squeeze(self: Tensor, dim: Any = None, *, axis: Any = None) -> Any:
+def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Any:
     """Without dims of size 1: all of them, or those named that have size 1."""
     dim = axis if dim is None else dim
-    return _squeeze_row(self, tuple(dim) if isinstance(dim, list) else dim)
+    if isinstance(dim, (tuple, list)):
+        return _squeeze_dims(input, tuple(dim))
+    return _squeeze_row(input, dim)
 
 
 def _unsqueeze(a: Any, dim: int) -> Any:
@@ -193,22 +219,22 @@ def _unpermuted(dims: Any) -> tuple[int, ...]:
     return tuple(back)
 
 
-_permute_row = op(
+_permute_row = private(
     "_permute(self, dims)",
     _permute,
-    function=False,
-    method=False,
     view=True,
     node="Permute",
     self=lambda g, xp, dims: xp._permute(g, _unpermuted(dims)),
-).function
+)
 
 
 @public
 @method
-def permute(self: Tensor, *dims: Any) -> Any:
-    """The dims in another order."""
-    return _permute_row(self, sizes(dims))
+def permute(input: Tensor, *dims: Any, **named: Any) -> Any:
+    """The dims in another order. RuntimeError unless each is named once."""
+    if named or not dims:
+        dims = by_name("permute", "dims", dims, named)
+    return _permute_row(input, sizes(dims))
 
 
 def _transpose(a: Any, dim0: int, dim1: int) -> Any:
@@ -216,14 +242,20 @@ def _transpose(a: Any, dim0: int, dim1: int) -> Any:
     return a.swapaxes(first, second) if a.ndim else a[...]
 
 
-op(
+_transpose_row = op(
     "transpose(self, dim0, dim1)",
     _transpose,
     view=True,
     self=lambda g, xp, dim0, dim1: xp.transpose(g, dim0, dim1),
-)
-alias("swapaxes", "transpose")
+).function
 alias("swapdims", "transpose")
+
+
+@public
+@method
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Any:
+    """Another name of `transpose`."""
+    return _transpose_row(input, axis0, axis1)
 
 
 def _t(a: Any) -> Any:
@@ -251,21 +283,34 @@ def _turned(self: Tensor) -> Any:
     return _permute_row(self, tuple(reversed(range(self._array.ndim))))
 
 
-def _matrix_turned(self: Tensor) -> Any:
+def _matrix_turned(self: Tensor, name: str = "mT") -> Any:
     """The last two dims exchanged."""
-    if self._array.ndim < 2:
-        raise RuntimeError(
-            "tensor.mT is only supported on matrices or batches of matrices. Got "
-            f"{self._array.ndim}-D tensor."
+    ndim = self._array.ndim
+    if not ndim:
+        warnings.warn(
+            f"Tensor.{name} is deprecated on 0-D tensors: it is the tensor itself.",
+            UserWarning,
+            stacklevel=3,
         )
-    return self.transpose(-2, -1)
+        return self
+    if ndim < 2:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got "
+            f"{ndim}-D tensor."
+        )
+    return _transpose_row(self, -2, -1)
 
 
 @public
 @method
-def adjoint(self: Tensor) -> Any:
+def adjoint(input: Tensor) -> Any:
     """The last two dims exchanged, and conjugated."""
-    return _matrix_turned(self).conj()
+    return _matrix_turned(input, "adjoint()").conj()
+
+
+def _batch_adjoint(self: Tensor) -> Any:
+    """The last two dims exchanged, and conjugated."""
+    return _matrix_turned(self, "mH").conj()
 
 
 def _hermitian(self: Tensor) -> Any:
@@ -275,31 +320,30 @@ def _hermitian(self: Tensor) -> Any:
             "tensor.H is only supported on matrices (2-D tensors). Got "
             f"{self._array.ndim}-D tensor."
         )
-    return self.t().conj()
+    return _matrix_turned(self, "H").conj()
 
 
 for _name, _get in (
     ("T", _turned),
     ("mT", _matrix_turned),
     ("H", _hermitian),
-    ("mH", adjoint),
+    ("mH", _batch_adjoint),
 ):
     setattr(Tensor, _name, property(_get))
 
 
 def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
-    src = [
-        wrapped(d, ndim) for d in (source if hasattr(source, "__iter__") else (source,))
-    ]
-    dst = [
-        wrapped(d, ndim)
-        for d in (destination if hasattr(destination, "__iter__") else (destination,))
-    ]
-    if len(src) != len(dst):
+    if len(source) != len(destination):
         raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({src} dims) should "
-            f"contain the same number of dims as destination ({dst} dims)"
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) "
+            "should contain the same number of dims as destination "
+            f"({list(destination)} dims)"
         )
+    src = [wrapped(d, ndim) for d in source]
+    dst = [wrapped(d, ndim) for d in destination]
+    for name, given, dims in (("source", source, src), ("destination", destination, dst)):
+        if len(set(dims)) < len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
     order: list[int] = [d for d in range(ndim) if d not in src]
     for place, d in sorted(zip(dst, src, strict=True)):
         order.insert(place, d)
@@ -308,16 +352,20 @@ def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
 
 @public
 @method
-def movedim(self: Tensor, source: Any, destination: Any) -> Any:
-    """Dims moved to other places; the rest keep their order."""
-    return _permute_row(self, _moved(self._array.ndim, source, destination))
+def movedim(input: Tensor, source: Any, destination: Any) -> Any:
+    """Dims moved to other places; the rest keep their order.
+
+    RuntimeError if a dim is named twice, or more sources are named than destinations.
+    """
+    if hasattr(source, "__iter__") != hasattr(destination, "__iter__"):
+        raise TypeError(
+            "movedim(): source and destination must both be ints or both tuples of ints"
+        )
+    order = _moved(input._array.ndim, sizes((source,)), sizes((destination,)))
+    return _permute_row(input, order) if input._array.ndim else alias_row(input, (...,))
 
 
-@public
-@method
-def moveaxis(self: Tensor, source: Any, destination: Any) -> Any:
-    """Another name of `movedim`."""
-    return movedim(self, source, destination)
+PUBLIC["moveaxis"] = Tensor.moveaxis = movedim  # type: ignore[attr-defined]
 
 
 # -- repeated without copying ----------------------------------------------------------
@@ -327,7 +375,14 @@ def strided(a: Any, shape: Any, strides: Any) -> Any:
     """A view with any strides, writable if `a` is."""
     if a.flags.c_contiguous:
         return np.ndarray(shape, a.dtype, a, 0, strides)
-    return np.lib.stride_tricks.as_strided(a, shape, strides)
+    memory = owner(a)
+    if not memory.flags.forc:
+        return np.lib.stride_tricks.as_strided(a, shape, strides)
+    # as_strided would hide the memory's owner, of which storage_offset() wants to know.
+    offset = a.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+    out = np.ndarray(shape, a.dtype, memory, offset, strides)
+    out.flags.writeable = a.flags.writeable
+    return out
 
 
 def _expand(a: Any, size: Any) -> Any:
@@ -359,20 +414,16 @@ def _expand(a: Any, size: Any) -> Any:
 
 
 # The engine sums what was repeated.
-_expand_row = op(
-    "_expand(self, size)",
-    _expand,
-    function=False,
-    method=False,
-    view=True,
-    node="Expand",
-    self=lambda g: g,
-).function
+_expand_row = private(
+    "_expand(self, size)", _expand, view=True, node="Expand", self=lambda g: g
+)
 
 
 @method
-def expand(self: Tensor, *size: Any, implicit: bool = False) -> Any:
+def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Any:
     """A view in which dims of size 1, and new ones in front, are repeated."""
+    if named or not size:
+        size = by_name("expand", "size", size, named)
     return _expand_row(self, sizes(size))
 
 
@@ -384,9 +435,11 @@ def expand_as(self: Tensor, other: Tensor) -> Any:
 
 @public
 @method
-def broadcast_to(self: Tensor, size: Any) -> Any:
+def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Any:
     """Another name of `expand`."""
-    return _expand_row(self, sizes((size,)))
+    if named or not size:
+        size = by_name("broadcast_to", "size", size, named)
+    return _expand_row(input, sizes(size))
 
 
 @public
@@ -405,11 +458,13 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 @public
 def broadcast_tensors(*tensors: Any) -> Any:
-    """Views of the tensors in their common shape."""
+    """The tensors in their common shape: views, or themselves if they have it."""
     if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
         tensors = tuple(tensors[0])
     shape = broadcast_shapes(*(t._array.shape for t in tensors))
-    return tuple(_expand_row(t, tuple(shape)) for t in tensors)
+    return tuple(
+        t if t._array.shape == shape else _expand_row(t, tuple(shape)) for t in tensors
+    )
 
 
 # -- parts -----------------------------------------------------------------------------
@@ -421,11 +476,9 @@ def _place(g: Any, shape: Any, index: Any) -> Any:
     return out
 
 
-op(
+private(
     "_place(self, shape, index)",
     _place,
-    function=False,
-    method=False,
     node="Slice",
     self=lambda g, xp, index: xp._slice(g, index),
 )
@@ -433,15 +486,13 @@ op(
 
 def basic(name: str, node: str) -> Any:
     """A row for basic indexing; `index` is a tuple with an Ellipsis in it."""
-    return op(
+    return private(
         f"{name}(self, index)",
         lambda a, index: a[index],
-        function=False,
-        method=False,
         view=True,
         node=node,
         self=lambda g, xp, self_shape, index: xp._place(g, self_shape, index),
-    ).function
+    )
 
 
 slice_row = basic("_slice", "Slice")
@@ -452,9 +503,9 @@ alias_row = basic("_alias", "Alias")
 
 @public
 @method
-def select(self: Tensor, dim: int, index: Any) -> Any:
+def select(input: Tensor, dim: int, index: Any) -> Any:
     """The part at `index` along `dim`, without that dim. IndexError outside."""
-    shape = self._array.shape
+    shape = input._array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     at, i = wrapped(dim, len(shape)), int(index)
@@ -463,23 +514,37 @@ def select(self: Tensor, dim: int, index: Any) -> Any:
             f"select(): index {i} out of range for tensor of size {list(shape)} at "
             f"dimension {at}"
         )
-    return select_row(self, (*(slice(None),) * at, i, Ellipsis))
+    return select_row(input, (*(slice(None),) * at, i, Ellipsis))
 
 
 @public
 @method
-def narrow(self: Tensor, dim: int, start: Any, length: int) -> Any:
-    """`length` places along `dim` from `start` on. RuntimeError outside."""
-    shape = self._array.shape
-    at, first = wrapped(dim, len(shape)), int(start)
-    first = first + shape[at] if first < 0 else first
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Any:
+    """`length` places along `dim` from `start` on. IndexError or RuntimeError outside."""
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
-    if first + length > shape[at]:
-        raise RuntimeError(
-            f"start ({first}) + length ({length}) exceeds dimension size ({shape[at]})."
+    at, size = wrapped(dim, len(shape)), shape[wrapped(dim, len(shape))]
+    if isinstance(start, Tensor) and (
+        start._array.ndim or start._array.dtype.kind in "fcb"
+    ):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    first = int(start)
+    if not -size <= first <= size:
+        raise IndexError(
+            f"start out of range (expected to be in range of [-{size}, {size}], but got "
+            f"{first})"
         )
-    return slice_row(self, (*(slice(None),) * at, slice(first, first + length), Ellipsis))
+    first = first + size if first < 0 else first
+    if first + length > size:
+        raise RuntimeError(
+            f"start ({first}) + length ({length}) exceeds dimension size ({size})."
+        )
+    return slice_row(
+        input, (*(slice(None),) * at, slice(first, first + length), Ellipsis)
+    )
 
 
 def _diagonal(a: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
@@ -497,11 +562,9 @@ def _diagonal_put(g: Any, shape: Any, offset: int, dim1: int, dim2: int) -> Any:
     return out
 
 
-op(
+private(
     "_diagonal_put(self, shape, offset, dim1, dim2)",
     _diagonal_put,
-    function=False,
-    method=False,
     self=lambda g, xp, offset, dim1, dim2: xp.diagonal(g, offset, dim1, dim2),
 )
 op(
@@ -543,11 +606,9 @@ def _windows_back(g: Any, shape: Any, dimension: int, size: int, step: int) -> A
     return out
 
 
-op(
+private(
     "_windows_back(self, shape, dimension, size, step)",
     _windows_back,
-    function=False,
-    method=False,
     self=lambda g, xp, dimension, size, step: xp.unfold(g, dimension, size, step),
 )
 op(
