@@ -9,9 +9,10 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-import gradfn as torch
 import numpy as np
 import pytest
+
+import gradfn as torch
 
 
 class Double(torch.autograd.Function):
@@ -309,6 +310,14 @@ def test_a_backward_that_writes_into_its_gradient_changes_nobody_elses() -> None
     a, b = leaf(), leaf()
     (Writes.apply(a) + b).sum().backward()
     assert (a.grad.tolist(), b.grad.tolist()) == ([3.0, 3.0], [1.0, 1.0])
+
+
+def test_a_tensor_is_multiplied_by_itself_in_place_with_the_right_gradient() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    y.mul_(y)
+    y.sum().backward()
+    assert x.grad.tolist() == [18.0, 36.0]
 
 
 def test_steps_do_not_pile_up() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gradfn
 import pytest
 from semantics import Program, agree, printed, programs
+
+import gradfn
 
 
 @pytest.mark.parametrize("program", programs(), ids=lambda p: p.title)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gradfn.autograd.function import Function
 
 CONTAINERS = (list, tuple, dict)
+ONLY = [0]  # the places of a single tensor that is the only argument
 
 
 class FunctionCtx:
@@ -150,7 +151,7 @@ class FunctionNode(FunctionCtx, Node):
             grads = self._call((hand_out(g),), needs)
         else:  # the usual case, in as few steps as possible
             grads = getattr(self._forward_cls, self._backward_name)(self, hand_out(g))
-            if type(grads) is Tensor and self._arguments == 1:
+            if type(grads) is Tensor and self._arguments == 1 and self._places == ONLY:
                 return grads._array
             grads = self._sorted(grads, needs)
         if type(grads) is list:

@@ -332,9 +332,7 @@ class Run:
         usual = self.into_grad and type(self) is Run
         for leaf in self.leaves:
             extra = leaf._extra
-            if usual and (
-                extra is None or not extra.hooks and extra.accumulator is None
-            ):
+            if usual and (extra is None or (not extra.hooks and extra.accumulator is None)):
                 accumulate_array(leaf, pending.pop(leaf), 0)
             else:
                 self.arrive(leaf, pending.pop(leaf), 1)

@@ -58,7 +58,9 @@ class NodeExtra:
         self.metadata: dict[Any, Any] | None = None
         self.packed: dict[str, Any] | None = None  # slots that saved-tensor hooks hold
         self.trace: list[str] | None = None
-        self.written: Any = None  # (weak CopySlices, chain) if its result went into a view
+        self.written: Any = (
+            None  # (weak CopySlices, chain) if its result went into a view
+        )
         self.parent: Node | None = None
 
 

@@ -172,7 +172,9 @@ class SavedTensor:
         """Packs this tensor at once. RuntimeError if it has hooks, or is freed."""
         value = _slot(self._node, self._name)
         if isinstance(value, Packed):
-            raise RuntimeError("Calling register_hooks on a saved tensor with hooks twice")
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor with hooks twice"
+            )
         if value is RELEASED:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor after it has been freed. Saved "

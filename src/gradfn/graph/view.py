@@ -20,7 +20,15 @@ from typing import Any, Final
 import numpy as np
 
 from gradfn._state import GRAD, INFERENCE, mode, switch
-from gradfn.graph.node import Node, Output, edges_of, move_retained, new, node_extra, ticks
+from gradfn.graph.node import (
+    Node,
+    Output,
+    edges_of,
+    move_retained,
+    new,
+    node_extra,
+    ticks,
+)
 from gradfn.tensor import LEAF, UNTRACKED, Tensor, cell_of, extra_of, wrap
 
 # How a view was made; the larger number of a chain holds.
@@ -74,7 +82,11 @@ def regenerate(t: Tensor, view: View) -> None:
     """Gives a view the node that it would have if it were made from its base now."""
     base = view.base._grad_fn
     if view.made != PLAIN and (base is not None or t._grad_fn is not None):
-        raise RuntimeError(refusal(view.made, t._grad_fn, "its base or another view of its base has been"))
+        raise RuntimeError(
+            refusal(
+                view.made, t._grad_fn, "its base or another view of its base has been"
+            )
+        )
     view.version = cell_of(t).count
     if base is None:
         return
@@ -117,7 +129,9 @@ def refusal(made: int, e: Any, what: str) -> str:
     """Why the write is refused: `what` has been or is being modified."""
     known = isinstance(e, Node)
     if made in (NO_GRAD, INFERENCE_MODE) or not known:
-        which = f"{_described(e)} is a view of a view which was" if known else "A view was"
+        which = (
+            f"{_described(e)} is a view of a view which was" if known else "A view was"
+        )
         if made == INFERENCE_MODE:
             how = f"in inference mode and {what} modified inplace in normal mode"
         else:
@@ -140,9 +154,9 @@ def check_inplace(t: Tensor, *others: Any, used: str = "is being") -> None:
     if not mode() & GRAD:
         return
     own, view = edge(t), t._view
-    if own is None and (view is None or view.base._grad_fn is None):
-        if all(o is None or o._grad_fn is None for o in others):
-            return
+    base = None if view is None else view.base._grad_fn
+    if own is base is None and all(o is None or o._grad_fn is None for o in others):
+        return
     if view is not None and view.made != PLAIN:
         raise RuntimeError(refusal(view.made, own, "is being"))
     if own is LEAF:
@@ -180,7 +194,7 @@ class CopySlices(Node):
     """History of a base into which `fn` wrote through a view."""
 
     __slots__ = ("chain", "fn", "own", "strides", "takes_none")
-    takes_none: bool  # type: ignore[misc]  # does `fn` run a user's code?
+    takes_none: bool  # does `fn` run a user's code?
     own: int
     fn: Node
     chain: Any

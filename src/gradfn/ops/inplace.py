@@ -16,7 +16,7 @@ import numpy as np
 
 from gradfn._dtypes import _CATEGORY, torch_dtype
 from gradfn._state import GRAD, INFERENCE, mode, quiet, run
-from gradfn.graph.saved import legacy_type
+from gradfn.graph.saved import legacy_type, note_version
 from gradfn.graph.view import check_inplace, edge, rebase
 from gradfn.ops.rare import failed, finish
 from gradfn.tensor import UNTRACKED, Tensor, cell_of, wrap
@@ -43,12 +43,8 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
     """
     t = tensors[0]
     flags = mode()
-    edges = None
     if flags & GRAD:
         check_inplace(t, *tensors[1:])
-        edges = op.rules and edges_into(op, tensors)
-        if edges and f"_{op.takes[0]}" in op.saved:
-            args = (keep_old(t), *args[1:])
     array = t._array
     if array.base is not None or t._extra is not None:
         check_memory(t)
@@ -57,14 +53,28 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
             check_overlap(array, a)
     if not array.flags.writeable:
         own(t)
+    edges = op.rules and flags & GRAD and edges_into(op, tensors)
+    # The node is made before the write, so that it knows the versions of what it saves:
+    # an argument that shares the memory will be found modified. `t` itself is copied.
+    node = op.record(t, *edges, *without(t, op, args)) if edges else None
     put(op, t._array, args, arrays)
     bump(t)
-    if edges:
-        node = op.record(t, *edges, *args)
+    if node is not None:
+        if "_result" in op.saved:
+            note_version(node, "result", node.cell)
         rebase(t, node)
         if flags & ~GRAD:
             finish(node, flags)
     return t  # type: ignore[no-any-return]
+
+
+def without(t: Tensor, op: Any, args: Any) -> Any:
+    """The arguments with a copy in the place of `t`, if the node will save that."""
+    places = [p for p, a in zip(op.params, args) if a is t]
+    if not any(f"_{p}" in op.saved for p in places):
+        return args
+    old = keep_old(t)
+    return tuple(old if a is t else a for a in args)
 
 
 def check_overlap(target: Any, source: Any) -> None:

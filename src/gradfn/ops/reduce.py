@@ -331,10 +331,10 @@ def _argmin(a: Any, dim: Any = None) -> Any:
 
 
 _along = {}
-for _name, _arg in (("max", _argmax), ("min", _argmin)):
+for _name, _find in (("max", _argmax), ("min", _argmin)):
     _along[_name] = op(
         f"_{_name}_dim(self, dim, keepdim=False)",
-        _with_index(_arg),
+        _with_index(_find),
         outputs="values indices",
         function=False,
         method=False,

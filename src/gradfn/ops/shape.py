@@ -14,7 +14,7 @@ from gradfn.ops.rule import alias, op
 from gradfn.ops.sizes import inferred, sizes, wrapped
 from gradfn.ops.strided import owner
 from gradfn.ops.world import PUBLIC, public
-from gradfn.tensor import Tensor, method
+from gradfn.tensor import Size, Tensor, method
 
 # -- other shapes ----------------------------------------------------------------------
 
@@ -146,8 +146,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Any:
     shape = input._array.shape
     at = wrapped(dim, len(shape))
     if not shape or not len(sizes):
-        why = "sizes must be non-empty" if shape else "a 0-dim tensor has no dim to split"
-        raise RuntimeError(f"unflatten: {why}")
+        raise RuntimeError("unflatten: sizes must be non-empty, and a dim there to split")
     try:
         split = inferred(tuple(sizes), shape[at])
     except RuntimeError as error:
@@ -191,7 +190,7 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Any:
 def _unsqueeze(a: Any, dim: int) -> Any:
     if not -a.ndim - 1 <= dim <= a.ndim:
         raise dim_error(dim, a.ndim + 1)
-    return np.expand_dims(a, dim)
+    return a[(*(slice(None),) * (dim % (a.ndim + 1)), None, ...)]
 
 
 op("unsqueeze(self, dim)", _unsqueeze, view=True, self=_back)
@@ -213,10 +212,7 @@ def _permute(a: Any, dims: Any) -> Any:
 
 def _unpermuted(dims: Any) -> tuple[int, ...]:
     n = len(dims)
-    back = [0] * n
-    for place, d in enumerate(dims):
-        back[d % n] = place
-    return tuple(back)
+    return tuple(sorted(range(n), key=lambda place: dims[place] % n))
 
 
 _permute_row = private(
@@ -274,9 +270,8 @@ def _turned(self: Tensor) -> Any:
     if self._array.ndim not in (0, 2):
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape "
-            "is deprecated and it will throw an error in a future release. Consider "
-            "`x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - "
-            "1, -1, -1))` to reverse the dimensions of a tensor.",
+            "is deprecated. Use `x.mT` to transpose batches of matrices, or "
+            "`x.permute(*range(x.ndim - 1, -1, -1))`.",
             UserWarning,
             stacklevel=2,
         )
@@ -308,11 +303,6 @@ def adjoint(input: Tensor) -> Any:
     return _matrix_turned(input, "adjoint()").conj()
 
 
-def _batch_adjoint(self: Tensor) -> Any:
-    """The last two dims exchanged, and conjugated."""
-    return _matrix_turned(self, "mH").conj()
-
-
 def _hermitian(self: Tensor) -> Any:
     """A matrix transposed and conjugated."""
     if self._array.ndim not in (0, 2):
@@ -323,12 +313,8 @@ def _hermitian(self: Tensor) -> Any:
     return _matrix_turned(self, "H").conj()
 
 
-for _name, _get in (
-    ("T", _turned),
-    ("mT", _matrix_turned),
-    ("H", _hermitian),
-    ("mH", _batch_adjoint),
-):
+_PROPERTIES = {"T": _turned, "mT": _matrix_turned, "H": _hermitian, "mH": adjoint}
+for _name, _get in _PROPERTIES.items():
     setattr(Tensor, _name, property(_get))
 
 
@@ -336,8 +322,7 @@ def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) "
-            "should contain the same number of dims as destination "
-            f"({list(destination)} dims)"
+            f"should contain as many dims as destination ({list(destination)} dims)"
         )
     src = [wrapped(d, ndim) for d in source]
     dst = [wrapped(d, ndim) for d in destination]
@@ -358,9 +343,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Any:
     RuntimeError if a dim is named twice, or more sources are named than destinations.
     """
     if hasattr(source, "__iter__") != hasattr(destination, "__iter__"):
-        raise TypeError(
-            "movedim(): source and destination must both be ints or both tuples of ints"
-        )
+        raise TypeError("movedim(): source and destination must both be ints or tuples")
     order = _moved(input._array.ndim, sizes((source,)), sizes((destination,)))
     return _permute_row(input, order) if input._array.ndim else alias_row(input, (...,))
 
@@ -445,8 +428,6 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Any:
 @public
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape to which tensors of these shapes broadcast. RuntimeError if they don't."""
-    from gradfn.tensor import Size
-
     try:
         return Size(np.broadcast_shapes(*shapes))
     except ValueError as error:
@@ -526,10 +507,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Any:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
-    at, size = wrapped(dim, len(shape)), shape[wrapped(dim, len(shape))]
-    if isinstance(start, Tensor) and (
-        start._array.ndim or start._array.dtype.kind in "fcb"
-    ):
+    size = shape[at := wrapped(dim, len(shape))]
+    if isinstance(start, Tensor) and (start.ndim or start._array.dtype.kind not in "iu"):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     first = int(start)
     if not -size <= first <= size:
@@ -537,14 +516,13 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Any:
             f"start out of range (expected to be in range of [-{size}, {size}], but got "
             f"{first})"
         )
-    first = first + size if first < 0 else first
+    first += size if first < 0 else 0
     if first + length > size:
         raise RuntimeError(
             f"start ({first}) + length ({length}) exceeds dimension size ({size})."
         )
-    return slice_row(
-        input, (*(slice(None),) * at, slice(first, first + length), Ellipsis)
-    )
+    part = slice(first, first + length)
+    return slice_row(input, (*(slice(None),) * at, part, Ellipsis))
 
 
 def _diagonal(a: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:

@@ -91,7 +91,9 @@ def checkpoint(
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if context_fn is not noop_context_fn or debug:
-            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+            raise ValueError(
+                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+            )
         return _Reentrant.apply(function, preserve_rng_state, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(
@@ -142,7 +144,9 @@ class _Frame:
         self.function, self.kwargs, self.context = function, kwargs, context
         self.places: list[weakref.ref[_Place]] = []
         self.facts: list[Any] = []  # shape and dtype of each saved tensor
-        self.done: weakref.WeakSet[Any] = weakref.WeakSet()  # passes that have run it again
+        self.done: weakref.WeakSet[Any] = (
+            weakref.WeakSet()
+        )  # passes that have run it again
         self.random = default_generator.get_state() if keep_random else None
         self.mode = mode()
         tensors = [t for t in args if isinstance(t, Tensor)]
@@ -176,13 +180,17 @@ class _Frame:
                 raise _differs(index, self.facts[index], _facts(t))
             if self.stops and count[0] == len(self.places):
                 raise _StopError
-            return t.detach()
+            return t.detach()  # type: ignore[no-any-return]
 
         token = MODE.set(self.mode)
         try:
-            with _random_state(self.random), self.context, enable_grad():
-                with saved_tensors_hooks(keep, lambda t: t):
-                    self.function(*args, **self.kwargs)
+            with (
+                _random_state(self.random),
+                self.context,
+                enable_grad(),
+                saved_tensors_hooks(keep, lambda t: t),
+            ):
+                self.function(*args, **self.kwargs)
         except _StopError:
             pass
         finally:
@@ -225,7 +233,7 @@ def _recording(frame: _Frame) -> saved_tensors_hooks:
         return place
 
     def unpack(place: _Place) -> Tensor:
-        key = current_run() or _NO_RUN
+        key: Any = current_run() or _NO_RUN
         if key not in frame.done or key not in place.values:
             frame.run_again(key)
             frame.done.add(key)
@@ -337,7 +345,9 @@ def checkpoint_sequential(
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
-    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    steps = (
+        list(functions.children()) if hasattr(functions, "children") else list(functions)
+    )
 
     def run(start: int, end: int) -> Callable[[Any], Any]:
         def forward(x: Any) -> Any:
