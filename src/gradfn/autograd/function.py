@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from typing import Any
+from weakref import ref
 
 from gradfn._state import FORWARD, GRAD, mode, reset_mode, set_mode
 from gradfn.autograd.node import (
@@ -288,6 +289,7 @@ def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
         ctx.shape = ctx.dtype = None
         ctx._outputs = [_metadata(t) for t in outs]
         ctx._differentiable_out = tuple(differentiable)
+        ctx._output_nodes = {}
     for number in reversed(range(len(differentiable))):  # hooks run in this order
         t = made[differentiable[number]]
         r = t._array
@@ -296,6 +298,7 @@ def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
             node: Any = ctx
         else:
             node = output_of(ctx, number, len(differentiable), r)
+            ctx._output_nodes[number] = ref(node)
         become(ctx, t, node)
     return made
 

@@ -96,6 +96,7 @@ class FunctionNode(FunctionCtx, Node):
     _arguments = 0
     _asked: int | None = None
     _outputs: Any = None  # (shape, dtype) or None for each output, if several
+    _output_nodes: Any = ()  # weak references to the Output nodes, if several
     _differentiable_out: tuple[int, ...] = (0,)
     _sources: Any = ()  # the input tensors, if some were written
     _plain: Any = ()  # the numbers of the arguments that are neither tensors nor numbers
@@ -346,7 +347,9 @@ class Kept:
             else:
                 at = node._differentiable_out.index(self.index)
                 n = len(node._differentiable_out)
-                out._grad_fn = output_of(node, at, n, self.array)
+                known = node._output_nodes.get(at)
+                alive = known() if known is not None else None
+                out._grad_fn = alive or output_of(node, at, n, self.array)
         return out
 
 

@@ -6,6 +6,7 @@ from gradfn.ops import (  # noqa: F401
     convert,
     create,
     elementwise,
+    fill,
     gather,
     index,
     join,

@@ -1,50 +1,67 @@
-"""Gathering and scattering along a dimension, and through masks."""
+"""Gathering and scattering along a dimension."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gradfn._dtypes import INT64
-from gradfn.ops.index import checked
+from gradfn._dtypes import INT64, int32
+from gradfn.ops.fill import cast, number_array
+from gradfn.ops.index import MANY, add_at, checked
 from gradfn.ops.rule import op
 from gradfn.ops.sizes import wrapped
 from gradfn.ops.world import public
 from gradfn.tensor import Tensor, method, wrap
+
+INT32 = int32.numpy
 
 # -- along a dim, an index for each element --------------------------------------------
 
 
 def check_index(name: str, index: Any) -> None:
     """RuntimeError unless the index has integers."""
-    if index.size and index.dtype.name not in ("int64", "int32"):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if index.size and index.dtype not in (INT64, INT32):
+        raise RuntimeError(
+            f"{name}(): Expected dtype int32/int64 for index but got: {index.dtype}"
+        )
 
 
-def coordinates(index: Any, dim: int, shape: Any, name: str) -> Any:
-    """NumPy's index for `index` along `dim`. IndexError outside."""
+def refuse(at: Any, shape: Any, error: Any, lead: str = "") -> None:
+    """An error if the last part of `at` is negative or too large for its dim."""
+    index, dim = at[-1], len(at) - 1
+    if not index.size:
+        return
+    low, high = int(index.min()), int(index.max())
+    if low < 0 or high >= shape[dim]:
+        raise error(
+            f"{lead}index {low if low < 0 else high} is out of bounds for dimension {dim} "
+            f"with size {shape[dim]}"
+        )
+
+
+def coordinates(index: Any, dim: int, shape: Any, name: str, what: str = "input") -> Any:
+    """NumPy's index for `index` along `dim`. RuntimeErrors."""
     check_index(name, index)
     if index.ndim != len(shape):
         raise RuntimeError(
-            f"Index tensor must have the same number of dimensions as input tensor: "
-            f"{index.ndim} and {len(shape)}"
+            f"Index tensor must have the same number of dimensions as {what} tensor "
+            f"(got {index.ndim} and {len(shape)})"
         )
-    if index.size:
-        low, high = int(index.min()), int(index.max())
-        if low < 0 or high >= shape[dim]:
-            raise IndexError(
-                f"index {low if low < 0 else high} is out of bounds for dimension {dim} "
-                f"with size {shape[dim]}"
-            )
+    refuse((*(None,) * dim, index), shape, RuntimeError)
+    at: list[Any] = []
     for d, (n, m) in enumerate(zip(index.shape, shape, strict=True)):
-        if d != dim and n > m:
+        if d == dim:
+            at.append(index)
+            continue
+        if n > m:
             raise RuntimeError(
-                f"Size does not match at dimension {d} expected index {list(index.shape)} "
-                f"to be no larger than self {list(shape)} apart from dimension {dim}"
+                f"Size does not match at dimension {d} expected index "
+                f"{list(index.shape)} to be no larger than self {list(shape)} apart from "
+                f"dimension {dim}"
             )
-    at: list[Any] = list(np.indices(index.shape, sparse=True))
-    at[dim] = index.astype(INT64, copy=False)
+        at.append(np.arange(n).reshape((n,) + (1,) * (index.ndim - d - 1)))
     return tuple(at)
 
 
@@ -52,9 +69,12 @@ def _line(a: Any) -> Any:
     return a.reshape(1) if not a.ndim else a
 
 
-def _gather(a: Any, dim: int, index: Any) -> Any:
+def _gather(a: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
     dim, shape = wrapped(dim, a.ndim), index.shape
     a, index = _line(a), _line(index)
+    if not index.size:
+        check_index("gather", index)
+        return np.empty(shape, a.dtype)
     return a[coordinates(index, dim, a.shape, "gather")].reshape(shape)
 
 
@@ -62,19 +82,27 @@ def _scattered(a: Any, dim: int, index: Any, src: Any, write: Any, name: str) ->
     """A copy of `a` into which `write(array, coordinates, values)` wrote."""
     dim = wrapped(dim, a.ndim)
     out = _line(a.copy())
+    if isinstance(src, np.ndarray) and src.dtype != a.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    if not index.size:
+        return out.reshape(a.shape)
     index = _line(index)
+    at = coordinates(index, dim, out.shape, name, "self")
     if isinstance(src, np.ndarray):
         src = _line(src)
-        for d, (n, m) in enumerate(zip(index.shape, src.shape, strict=True)):
-            if n > m:
-                raise RuntimeError(
-                    f"Expected index {list(index.shape)} to be no larger than src "
-                    f"{list(src.shape)} in dimension {d}"
-                )
+        if src.ndim != index.ndim:
+            raise RuntimeError(
+                "Index tensor must have the same number of dimensions as src tensor "
+                f"(got {index.ndim} and {src.ndim})"
+            )
+        if any(n > m for n, m in zip(index.shape, src.shape, strict=True)):
+            raise RuntimeError(
+                f"Expected index {list(index.shape)} to be no larger than self "
+                f"{list(out.shape)} apart from dimension {dim} and to be no larger size "
+                f"than src {list(src.shape)}"
+            )
         src = src[tuple(slice(n) for n in index.shape)]
-        if src.dtype != a.dtype:
-            raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
-    write(out, coordinates(index, dim, out.shape, name), src)
+    write(out, at, src)
     return out.reshape(a.shape)
 
 
@@ -82,12 +110,29 @@ def _set(out: Any, at: Any, src: Any) -> None:
     out[at] = src
 
 
+def _add(out: Any, at: Any, src: Any) -> None:
+    at_each(np.add, out, at, src)
+
+
+def at_each(ufunc: Any, out: Any, at: Any, src: Any) -> None:
+    """`ufunc.at` for an index of arrays alone; on large ones through flat indices."""
+    if src.size < MANY or out.ndim == 1:
+        ufunc.at(out, at, src)
+        return
+    places = np.ravel_multi_index(np.broadcast_arrays(*at), out.shape)
+    ufunc.at(out.reshape(-1), places.reshape(-1), src.reshape(-1))
+
+
 def _scatter(a: Any, dim: int, index: Any, src: Any) -> Any:
     return _scattered(a, dim, index, src, _set, "scatter")
 
 
+def _scatter_value(a: Any, dim: int, index: Any, value: Any) -> Any:
+    return _scatter(a, dim, index, number_array(value, a.dtype).item())
+
+
 def _scatter_add(a: Any, dim: int, index: Any, src: Any) -> Any:
-    return _scattered(a, dim, index, src, np.add.at, "scatter_add")
+    return _scattered(a, dim, index, src, _add, "scatter")
 
 
 def _gather_back(g: Any, shape: Any, dim: int, index: Any) -> Any:
@@ -100,26 +145,14 @@ op(
     takes="index",
     function=False,
     method=False,
-    self=lambda g, xp, dim, index: xp._gather(g, dim, index),
+    self=lambda g, xp, dim, index: xp.gather(g, dim, index),
 )
 _gather_row = op(
-    "_gather(self, dim, index)",
+    "gather(self, dim, index, *, sparse_grad=False)",
     _gather,
     takes="index",
-    function=False,
-    method=False,
-    node="Gather",
     self=lambda g, xp, self_shape, dim, index: xp._gather_back(g, self_shape, dim, index),
 ).function
-
-
-@public
-@method
-def gather(
-    self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None
-) -> Any:
-    """For each index along `dim` the element that it names."""
-    return _gather_row(self, dim, index)
 
 
 @public
@@ -127,8 +160,18 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: Any = None) -> Any:
     """`gather` with broadcasting; flat if `dim` is None."""
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
+    if input._array.ndim != indices._array.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of "
+            f"dimensions, but got {input._array.ndim} dimensions for input, and "
+            f"{indices._array.ndim} dimensions for indices"
+        )
+    if indices._array.dtype != INT64:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            f"{indices.dtype}"
+        )
     at = wrapped(dim, input._array.ndim)
-    check_index("take_along_dim", indices._array)
     indices = wrap(checked(indices._array, input.shape[at], at) % max(input.shape[at], 1))
     one = list(
         np.broadcast_shapes(
@@ -150,7 +193,9 @@ def _cleared(g: Any, xp: Any, dim: int, index: Any) -> Any:
 
 def _gathered(g: Any, xp: Any, dim: int, index: Any, src_shape: Any) -> Any:
     """The gradient of src: what stands at its index; src may be larger than that."""
-    got = xp._gather(g, dim, index)
+    got = xp.gather(g, dim, index)
+    if 0 in got.shape:  # perhaps of fewer dims
+        return xp._zeros_of(g, src_shape)
     if tuple(got.shape) == tuple(src_shape):
         return got
     return xp._place(got, src_shape, tuple(slice(n) for n in got.shape))
@@ -158,12 +203,12 @@ def _gathered(g: Any, xp: Any, dim: int, index: Any, src_shape: Any) -> Any:
 
 op(
     "_scatter_value(self, dim, index, value)",
-    _scatter,
+    _scatter_value,
     takes="index",
     function=False,
     method=False,
     inplace=True,
-    node="Scatter",
+    node="ScatterBackward1",
     self=_cleared,
 )
 op(
@@ -208,7 +253,7 @@ def _scatter_call(
 @public
 @method
 def scatter(
-    self: Tensor,
+    input: Tensor,
     dim: int,
     index: Tensor,
     src: Any = None,
@@ -217,7 +262,7 @@ def scatter(
     reduce: Any = None,
 ) -> Any:
     """A copy with `src` (a tensor or number) written at the index along `dim`."""
-    return _scatter_call(self, dim, index, value if src is None else src, reduce, "")
+    return _scatter_call(input, dim, index, value if src is None else src, reduce, "")
 
 
 @method
@@ -253,7 +298,8 @@ def _scatter_reduce(
         )
     if not include_self:
         a = _scatter(a, dim, index, _neutral(reduce, a.dtype))
-    out = _scattered(a, dim, index, src, _UFUNC[reduce].at, "scatter_reduce")
+    write = partial(at_each, _UFUNC[reduce])
+    out = _scattered(a, dim, index, src, write, "scatter")
     if reduce == "mean":
         n = _counts(a, dim, index, include_self)
         out = out / n if out.dtype.kind in "fc" else out // n
@@ -262,6 +308,8 @@ def _scatter_reduce(
 
 def _neutral(reduce: str, dtype: Any) -> Any:
     value = _NEUTRAL[reduce]
+    if dtype.kind == "b":
+        return value > 0
     if dtype.kind in "iu" and value in (np.inf, -np.inf):
         info = np.iinfo(dtype)
         return info.max if value > 0 else info.min
@@ -301,12 +349,11 @@ def _reduce_self(
     if reduce == "mean":
         return g / xp._scatter_counts(self, dim, index, include_self)
     if reduce == "prod":
-        product, zeros, filled, _ = _product_parts(
-            xp, self, dim, index, src, include_self
-        )
-        return xp._keep(g * product / filled, zeros == (self == 0))
+        parts = _product_parts(xp, self, dim, index, src, include_self)
+        return g * _product_slope(xp, self, result, *parts)
     if reduce in ("amax", "amin"):
-        return xp._keep(g / _winners(xp, self, dim, index, src, result), self == result)
+        n = _winners(xp, self, dim, index, src, result, include_self)
+        return xp._keep(g / n, self == result)
     return g
 
 
@@ -325,15 +372,12 @@ def _reduce_src(
     if reduce == "mean":
         g = g / xp._scatter_counts(self, dim, index, include_self)
     if reduce == "prod":
-        product, zeros, _, filled = _product_parts(
-            xp, self, dim, index, src, include_self
-        )
-        slope = _gathered(g * product, xp, dim, index, src_shape) / filled
-        there = _gathered(zeros, xp, dim, index, src_shape)
-        return xp._keep(slope, there == (src == 0))
+        parts = _product_parts(xp, self, dim, index, src, include_self)
+        there = [_gathered(p, xp, dim, index, src_shape) for p in (g, result, *parts)]
+        return there[0] * _product_slope(xp, src, *there[1:])
     if reduce in ("amax", "amin"):
         won = src == _gathered(result, xp, dim, index, src_shape)
-        g = g / _winners(xp, self, dim, index, src, result)
+        g = g / _winners(xp, self, dim, index, src, result, include_self)
         return xp._keep(_gathered(g, xp, dim, index, src_shape), won)
     return _gathered(g, xp, dim, index, src_shape)
 
@@ -341,25 +385,42 @@ def _reduce_src(
 def _product_parts(
     xp: Any, self: Any, dim: int, index: Any, src: Any, include_self: bool
 ) -> Any:
-    """At each place the product of what is not 0, and how many zeros there are.
+    """At each place: the product of what is not 0, how many zeros, and their sum."""
 
-    Also self and src with 1 for 0, by which the product can be divided. The product of
-    all others is not 0 where none of the others is.
-    """
+    def reduced(a: Any, b: Any, how: str) -> Any:
+        return xp.scatter_reduce(a, dim, index, b, how, include_self=include_self)
+
     empty, none = self == 0, src == 0
-    own, other = xp._masked_fill(self, empty, 1), xp._masked_fill(src, none, 1)
-    product = xp.scatter_reduce(own, dim, index, other, "prod", include_self=include_self)
-    ones, others = xp.ones_like(self), xp.ones_like(src)
-    zeros = xp.scatter_reduce(
-        ones * empty, dim, index, others * none, "sum", include_self=include_self
+    product = reduced(
+        xp._masked_fill(self, empty, 1), xp._masked_fill(src, none, 1), "prod"
     )
-    return product, zeros, own, other
+    zeros = reduced(xp.ones_like(self) * empty, xp.ones_like(src) * none, "sum")
+    return product, zeros, reduced(self * empty, src * none, "sum")
 
 
-def _winners(xp: Any, self: Any, dim: int, index: Any, src: Any, result: Any) -> Any:
+def _product_slope(
+    xp: Any, factor: Any, result: Any, product: Any, zeros: Any, sum_of_zeros: Any
+) -> Any:
+    """The product of all factors but one, also where some are 0.
+
+    Of two zeros, each one's derivative is the other times the rest. That is 0, but its
+    own derivative is not; the other is the sum of both less this one.
+    """
+    empty = factor == 0
+    other = xp._keep(xp.ones_like(factor), zeros == 1)
+    other = other + xp._keep(sum_of_zeros - factor, zeros == 2)
+    slope = xp._keep(result / xp._masked_fill(factor, empty, 1), ~empty)
+    return slope + xp._keep(product * other, empty)
+
+
+def _winners(
+    xp: Any, self: Any, dim: int, index: Any, src: Any, result: Any, include_self: bool
+) -> Any:
     """Among how many values the extreme is shared."""
-    won = src == xp._gather(result, dim, index)
+    won = src == _gathered(result, xp, dim, index, src.shape)
     ours = (self == result) * xp.ones_like(self)
+    if not include_self:
+        ours = xp._scatter_value(ours, dim, index, 0)
     return xp.scatter_add(ours, dim, index, won * xp.ones_like(src))
 
 
@@ -377,24 +438,26 @@ op(
 
 def _lines(index: Any, a: Any, dim: int, name: str) -> Any:
     """NumPy's index for the slices at `index` along `dim`."""
-    check_index(name, index)
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector")
-    at = wrapped(dim, a.ndim)
-    size = a.shape[at] if a.ndim else 1
-    return (slice(None),) * at + (checked(index.reshape(-1), size, at),)
+        raise IndexError(
+            f"{name}(): Index is supposed to be a vector, but got {index.ndim} dims"
+        )
+    return (slice(None),) * wrapped(dim, a.ndim) + (index.reshape(-1),)
 
 
 def _index_select(a: Any, dim: int, index: Any) -> Any:
+    check_index("index_select", index)
     line = _line(a)
-    out = line[_lines(index, line, dim, "index_select")]
+    at = _lines(index, line, dim, "index_select")
+    refuse(at, line.shape, IndexError, "index out of range in self: ")
+    out = line.take(at[-1], len(at) - 1)
     return out.reshape(()) if not a.ndim else out
 
 
 def _select_back(g: Any, shape: Any, dim: int, index: Any) -> Any:
     out = np.zeros(shape, g.dtype)
     line = _line(out)
-    np.add.at(line, _lines(index, line, dim, "index_select"), _line(g))
+    add_at(line, _lines(index, line, dim, "index_select"), _line(g))
     return out
 
 
@@ -414,26 +477,71 @@ op(
 )
 
 
-def _with_lines(write: Any, name: str) -> Any:
-    def kernel(a: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
-        out = a.copy()
-        line = _line(out)
-        values = source
-        if isinstance(source, np.ndarray):
-            if source.dtype != a.dtype:
-                raise RuntimeError(
-                    f"{name}(): self and source expected to have the same dtype"
-                )
-            values = _line(source) if alpha == 1 else _line(source) * a.dtype.type(alpha)
-        write(line, _lines(index, line, dim, name), values)
-        return out
+def _check_source(a: Any, at: Any, source: Any, name: str, error: Any) -> None:
+    """Errors for a source, of at least one dim, that does not fit the slices."""
+    dim, n = len(at) - 1, at[-1].size
+    if source.dtype != a.dtype:
+        raise RuntimeError(
+            f"{name}_(): self and source expected to have the same dtype, but got (self) "
+            f"{a.dtype} and (source) {source.dtype}"
+        )
+    rest = [s[:dim] + s[dim + 1 :] for s in (a.shape, source.shape)]
+    if source.ndim != a.ndim or rest[0] != rest[1]:
+        raise error(
+            f"{name}_(): source tensor shape must match self tensor shape, excluding the "
+            f"specified dimension. Got self.shape = {list(a.shape)} source.shape = "
+            f"{list(source.shape)}"
+        )
+    if source.shape[dim] != n:
+        raise error(
+            f"{name}_(): Number of indices ({n}) should be equal to source.size(dim) "
+            f"({source.shape[dim]}), for dim: {dim}"
+        )
 
-    return kernel
+
+def _index_add(a: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
+    check_index("index_add_", index)
+    out = a.copy()
+    line, source = _line(out), _line(source)
+    at = _lines(index, line, dim, "index_add_")
+    _check_source(line, at, source, "index_add", RuntimeError)
+    refuse(at, line.shape, RuntimeError)
+    add_at(line, at, source if alpha == 1 else source * number_array(alpha, a.dtype))
+    return out
+
+
+def _index_copy(a: Any, dim: int, index: Any, source: Any) -> Any:
+    check_index("index_copy_", index)
+    out = a.copy()
+    line, source = _line(out), _line(source)
+    at = _lines(index, line, dim, "index_copy_")
+    _check_source(line, at, source, "index_copy", IndexError)
+    refuse(at, line.shape, IndexError, "index_copy_(): ")
+    line[at] = source
+    return out
+
+
+def _index_fill(a: Any, dim: int, index: Any, value: Any) -> Any:
+    if index.dtype != INT64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    out = a.copy()
+    line = _line(out)
+    at = _lines(index, line, dim, "index_fill_")
+    checked(at[-1], line.shape[len(at) - 1], len(at) - 1)
+    if not isinstance(value, np.ndarray):
+        value = number_array(value, a.dtype)
+    elif value.ndim:
+        raise RuntimeError(
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    line[at] = cast(value, a.dtype)
+    return out
 
 
 op(
     "index_add(self, dim, index, source, *, alpha=1)",
-    _with_lines(np.add.at, "index_add"),
+    _index_add,
     takes="index",
     inplace=True,
     self=lambda g: g,
@@ -441,43 +549,41 @@ op(
 )
 op(
     "index_copy(self, dim, index, source)",
-    _with_lines(_set, "index_copy"),
+    _index_copy,
     takes="index",
     inplace=True,
     self=lambda g, xp, dim, index: xp._index_fill(g, dim, index, 0),
     source=lambda g, xp, dim, index: xp.index_select(g, dim, index),
 )
-op(
+_fill_row = op(
     "_index_fill(self, dim, index, value)",
-    _with_lines(_set, "index_fill"),
+    _index_fill,
     takes="index",
     function=False,
     method=False,
     inplace=True,
     node="IndexFill",
     self=lambda g, xp, dim, index: xp._index_fill(g, dim, index, 0),
-)
-op(
+).function
+_fill_tensor_row = op(
     "_index_fill_tensor(self, dim, index, value)",
-    _with_lines(_set, "index_fill"),
+    _index_fill,
     takes="index",
     function=False,
     method=False,
     inplace=True,
-    node="IndexFill",
+    node="IndexFillBackward1",
     self=lambda g, xp, dim, index: xp._index_fill(g, dim, index, 0),
     value=lambda g, xp, dim, index: xp.sum(g) - xp.sum(xp._index_fill(g, dim, index, 0)),
-)
+).function
 
 
 @public
 @method
-def index_fill(self: Tensor, dim: int, index: Tensor, value: Any) -> Any:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
     """A copy with one value (a number or 0-d tensor) in the slices at `index`."""
-    from gradfn.ops.rule import TABLE
-
-    kind = "_index_fill_tensor" if isinstance(value, Tensor) else "_index_fill"
-    return TABLE[kind].function(self, dim, index, value)
+    row = _fill_tensor_row if isinstance(value, Tensor) else _fill_row
+    return row(input, dim, index, value)
 
 
 @method
@@ -486,86 +592,3 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Any:
     if isinstance(value, Tensor):
         return self._index_fill_tensor_(dim, index, value)
     return self._index_fill_(dim, index, value)
-
-
-# -- flat ------------------------------------------------------------------------------
-
-
-@public
-@method
-def take(self: Tensor, index: Tensor) -> Any:
-    """The elements at flat indices, in the index's shape."""
-    n = self._array.size
-    flat = wrap(index._array.reshape(-1) % max(n, 1))
-    checked(index._array, n, 0)
-    return self.reshape(-1).index_select(0, flat).reshape(index._array.shape)
-
-
-@method
-def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Writes elements at flat indices, in place."""
-    return self.copy_(put(self, index, source, accumulate))  # type: ignore[no-any-return]
-
-
-@public
-@method
-def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Any:
-    """A copy with elements written at flat indices."""
-    flat = self.reshape(-1)
-    at = (wrap(index._array.reshape(-1)),)
-    return flat.index_put(at, source.reshape(-1), accumulate).reshape(self._array.shape)
-
-
-# -- masks -----------------------------------------------------------------------------
-
-
-@public
-@method
-def masked_select(self: Tensor, mask: Tensor) -> Any:
-    """The elements where the mask is true, in one dimension."""
-    if mask._array.dtype.kind != "b":
-        raise RuntimeError(
-            f"masked_select: expected BoolTensor for mask, got {mask.dtype}"
-        )
-    shape = np.broadcast_shapes(self._array.shape, mask._array.shape)
-    return self.expand(shape)[mask.expand(shape)]
-
-
-def _masked_scatter(a: Any, mask: Any, source: Any) -> Any:
-    shape = np.broadcast_shapes(a.shape, mask.shape)
-    out = np.broadcast_to(a, shape).copy()
-    where = np.broadcast_to(mask, shape)
-    n = int(where.sum())
-    if n > source.size:
-        raise RuntimeError(
-            f"masked_scatter: expected self to have {n} elements of source, got {source.size}"
-        )
-    out[where] = source.reshape(-1)[:n]
-    return out
-
-
-def _masked_source(g: Any, mask: Any, shape: Any) -> Any:
-    out = np.zeros(shape, g.dtype)
-    picked = g[np.broadcast_to(mask, g.shape)]
-    out.reshape(-1)[: picked.size] = picked
-    return out
-
-
-op(
-    "_masked_source(self, mask, shape)",
-    _masked_source,
-    takes="mask",
-    function=False,
-    method=False,
-    self=lambda g, xp, self_shape, mask: xp.masked_scatter(
-        xp._zeros_of(g, self_shape), mask, g
-    ),
-)
-op(
-    "masked_scatter(self, mask, source)",
-    _masked_scatter,
-    takes="mask",
-    inplace=True,
-    self=lambda g, xp, mask: xp._keep(g, ~mask),
-    source=lambda g, xp, mask, source_shape: xp._masked_source(g, mask, source_shape),
-)

@@ -5,17 +5,26 @@ Note [Indexing]
     is that of the last step that torch would take. Masks and integer arrays copy. Where
     both occur, the view is taken first: each array is left as a whole slice there. Then
     the arrays index what remains, by NumPy's rules, which are torch's.
+
+Note [Index arrays are kept]
+    A node keeps the index arrays for its backward, so a user's array is copied when the
+    result is recorded: who writes into it later changes no gradient. (PyTorch keeps the
+    tensor, and raises an error then.)
 """
 
 from __future__ import annotations
 
+import operator
+import warnings
 from typing import Any
 
 import numpy as np
 
-from gradfn._dtypes import INT64
+from gradfn._dtypes import BOOL, INT64, int32, uint8
 from gradfn._state import GRAD, mode
+from gradfn.graph.saved import legacy_type
 from gradfn.graph.view import edge
+from gradfn.ops.fill import cast, differentiable, number_array
 from gradfn.ops.inplace import bump, check_memory, own
 from gradfn.ops.rule import op
 from gradfn.ops.shape import alias_row, newaxis_row, select_row, slice_row
@@ -23,40 +32,67 @@ from gradfn.ops.world import public
 from gradfn.tensor import Tensor, method, wrap
 
 WHOLE = slice(None)
+INDEXES = (INT64, BOOL, int32.numpy, uint8.numpy)  # dtypes of index tensors
+MANY = 1000  # values, from which on add_at pays
 
 # -- what the index means --------------------------------------------------------------
 
 
-def array_index(x: Any) -> Any:
+def items_of(index: Any) -> list[Any]:
+    """The index's parts. A list with tensors, lists or slices in it stands for a tuple."""
+    if isinstance(index, tuple):
+        return list(index)
+    if not isinstance(index, list) or len(index) >= 32:
+        return [index]
+    parts = (Tensor, np.ndarray, list, tuple, range, slice)
+    if not any(x is None or x is Ellipsis or isinstance(x, parts) for x in index):
+        return [index]
+    warnings.warn(
+        "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
+        "x[tuple(seq)] instead of x[seq], or x[torch.tensor(seq)] for an index of rows.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return index
+
+
+def array_index(x: Any, kept: bool) -> Any:
     """A list, tensor or array as an index array; None for ints, slices and the like."""
     if isinstance(x, Tensor):
         a = x._array
     elif isinstance(x, np.ndarray):
-        a = x
+        a = x if x.dtype.kind not in "iu" or x.dtype == np.uint8 else x.astype(INT64)
     elif isinstance(x, (list, tuple, range)):
         items = [y._array if isinstance(y, Tensor) else y for y in x]
         a = np.array(items, None if items else INT64)
     else:
         return None
-    if a.dtype.kind not in "biu":
+    if a.dtype not in INDEXES:
         raise IndexError(
             "tensors used as indices must be long, int, byte or bool tensors, got "
             f"{a.dtype}"
         )
-    return a.astype(bool) if a.dtype == np.uint8 else a
+    if a.dtype == np.uint8:
+        return a.astype(bool)
+    return a.copy() if kept and a.dtype.kind == "i" else a
 
 
-def split_index(index: Any, shape: Any) -> tuple[Any, list[tuple[int, Any]]]:
-    """(basic index, [(dim of what that gives, index array)]). IndexErrors."""
-    items = list(index) if isinstance(index, tuple) else [index]
-    arrays = [array_index(x) for x in items]
+def split_index(
+    index: Any, shape: Any, kept: bool = False
+) -> tuple[Any, list[tuple[int, Any]]]:
+    """(basic index, [(dim of what that gives, index array)]). IndexErrors.
+
+    `kept`: Note [Index arrays are kept].
+    """
+    items = items_of(index)
+    arrays = [array_index(x, kept) for x in items]
     taken = sum(
         a.ndim if a is not None and a.dtype.kind == "b" else 1
         for x, a in zip(items, arrays, strict=True)
         if not (x is None or x is Ellipsis or isinstance(x, (bool, np.bool_)))
     )
     if taken > len(shape):
-        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
+        raise too_many(items, shape)
     if not any(x is Ellipsis for x in items):
         items.append(Ellipsis)
         arrays.append(None)
@@ -74,7 +110,7 @@ def split_index(index: Any, shape: Any) -> tuple[Any, list[tuple[int, Any]]]:
             a is not None and a.dtype.kind == "b" and not a.ndim
         ):
             steps.append(None)
-            advanced.append((out, np.atleast_1d(np.asarray(x if a is None else a))))
+            advanced.append((out, np.zeros(int(bool(x)), INT64)))
             out += 1
         elif a is not None and (a.ndim or a.dtype.kind == "b"):
             for one in expanded(a, shape, dim):
@@ -87,7 +123,33 @@ def split_index(index: Any, shape: Any) -> tuple[Any, list[tuple[int, Any]]]:
         else:
             steps.append(in_range(x, shape[dim], dim))
             dim += 1
+    check_together([a for _, a in advanced])
     return tuple(steps), advanced
+
+
+def too_many(items: Any, shape: Any) -> IndexError:
+    """The error for an index with more parts than the tensor has dims."""
+    if not shape and len(items) == 1 and isinstance(items[0], slice):
+        return IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if not shape and len(items) == 1 and array_index(items[0], False) is None:
+        return IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim "
+            "tensor to a number"
+        )
+    return IndexError(f"too many indices for tensor of dimension {len(shape)}")
+
+
+def check_together(arrays: Any) -> None:
+    """IndexError unless the index arrays broadcast."""
+    shapes = [a.shape for a in arrays]
+    if any(s != shapes[0] for s in shapes):
+        try:
+            np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise IndexError(
+                "shape mismatch: indexing tensors could not be broadcast together with "
+                f"shapes {', '.join(str(list(s)) for s in shapes)}"
+            ) from None
 
 
 def expanded(a: Any, shape: Any, dim: int) -> Any:
@@ -104,7 +166,7 @@ def expanded(a: Any, shape: Any, dim: int) -> Any:
 
 
 def checked(a: Any, size: int, dim: int) -> Any:
-    """Index values from 0 on; IndexError outside."""
+    """Index values from -size on; IndexError outside."""
     if a.size:
         low, high = int(a.min()), int(a.max())
         if low < -size or high >= size:
@@ -133,7 +195,15 @@ def in_range(x: Any, size: int, dim: int) -> int:
 
 def whole_slice(x: slice) -> slice:
     """A slice of ints; ValueError for steps that are not positive."""
-    start, stop, step = (None if v is None else int(v) for v in (x.start, x.stop, x.step))
+    try:
+        start, stop, step = (
+            v if v is None or type(v) is int else operator.index(v)
+            for v in (x.start, x.stop, x.step)
+        )
+    except TypeError:
+        raise TypeError(
+            "slice indices must be integers or None or have an __index__ method"
+        ) from None
     if step is not None and step <= 0:
         raise ValueError("step must be greater than zero")
     return slice(start, stop, step)
@@ -152,17 +222,82 @@ def basic_view(t: Tensor, steps: Any) -> Tensor:
     return row(t, steps)  # type: ignore[no-any-return]
 
 
+def is_plain(x: Any) -> bool:
+    """An int, None, or a slice of ints that goes forwards: nothing to convert?"""
+    if type(x) is slice:
+        step, start, stop = x.step, x.start, x.stop
+        return (
+            (step is None or (type(step) is int and step > 0))
+            and (start is None or type(start) is int)
+            and (stop is None or type(stop) is int)
+        )
+    return x is None or type(x) is int
+
+
+def plain_steps(index: Any) -> Any:
+    """The basic index for plain parts, ranges unchecked; None if others are among it."""
+    if type(index) is not tuple:
+        return (index, Ellipsis) if is_plain(index) else None
+    dots = 0
+    for x in index:
+        if x is Ellipsis:
+            dots += 1
+        elif not is_plain(x):
+            return None
+    if dots > 1:
+        return None
+    return index if dots else (*index, Ellipsis)
+
+
 # -- reading ---------------------------------------------------------------------------
 
 
 def _index(a: Any, index: Any) -> Any:
-    return a[index]
+    return a.take(index[0], 0) if len(index) == 1 else a[index]
 
 
 def _index_back(g: Any, shape: Any, index: Any) -> Any:
     out = np.zeros(shape, g.dtype)
-    np.add.at(out, index, g)
+    add_at(out, index, g)
     return out
+
+
+def add_at(out: Any, index: Any, values: Any) -> None:
+    """`out[index] += values`, where what is named twice gets both.
+
+    np.add.at is fast in one dimension only. So many values are added without it where
+    no place is named twice, else through flat indices.
+    """
+    dims = [d for d, x in enumerate(index) if x is not WHOLE]
+    if values.size < MANY or out.ndim == 1:
+        np.add.at(out, index, values)
+        return
+    n = len(dims)
+    arrays = np.broadcast_arrays(*(index[d] for d in dims))
+    table = np.moveaxis(out, dims, range(n))
+    at = np.ravel_multi_index(arrays, table.shape[:n], mode="wrap").reshape(-1)
+    lines = in_front(values, out, dims, arrays[0]).reshape(at.size, -1)
+    if np.bincount(at).max() == 1:
+        table[tuple(a.reshape(-1) for a in arrays)] += lines.reshape(
+            (at.size, *table.shape[n:])
+        )
+        return
+    width = lines.shape[1]
+    if width > 1:
+        at = (at[:, None] * width + np.arange(width)).reshape(-1)
+    flat = np.zeros(table.size, out.dtype)
+    np.add.at(flat, at, lines.reshape(-1))
+    table += flat.reshape(table.shape)
+
+
+def in_front(values: Any, out: Any, dims: Any, array: Any) -> Any:
+    """`values` as wide as `out[index]`, with the dims of the index arrays first."""
+    n = array.ndim
+    first = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
+    rest = [m for d, m in enumerate(out.shape) if d not in dims]
+    shape = (*rest[:first], *array.shape, *rest[first:])
+    wide = np.broadcast_to(values, shape)
+    return np.moveaxis(wide, range(first, first + n), range(n))
 
 
 op(
@@ -192,9 +327,28 @@ def array_part(advanced: Any) -> Any:
     return tuple(full)
 
 
+def keeps(t: Tensor) -> bool:
+    """Will a node be made for what is read from `t`?"""
+    return bool(mode() & GRAD) and (t._grad_fn is not None or t._view is not None)
+
+
+def one_array(t: Tensor, index: Any, kept: bool) -> Any:
+    """The index arrays for one tensor of ints, or one mask; None if it is neither."""
+    a = index._array
+    if a.dtype is INT64 and a.ndim and t._array.ndim:
+        return (a.copy() if kept else a,)
+    if a.dtype.kind == "b" and a.ndim and a.shape == t._array.shape[: a.ndim]:
+        return a.nonzero()
+    return None
+
+
 @method
 def __getitem__(self: Tensor, index: Any) -> Any:
-    """The part of the tensor at an index: a view, or a copy if arrays are among it."""
+    """The part of the tensor at an index: a view, or a copy if arrays are among it.
+
+    Ints, slices, None and Ellipsis give a view; tensors, arrays and lists of ints, and
+    masks, a copy. IndexError for an index outside, ValueError for a negative step.
+    """
     kind = type(index)
     shape = self._array.shape
     if kind is int and shape:
@@ -203,7 +357,14 @@ def __getitem__(self: Tensor, index: Any) -> Any:
         return select_row(self, (index, Ellipsis))
     if kind is slice and shape:
         return slice_row(self, (whole_slice(index), Ellipsis))
-    steps, advanced = split_index(index, shape)
+    try:
+        if kind is Tensor and (arrays := one_array(self, index, keeps(self))) is not None:
+            return index_row(self, arrays)
+        if (steps := plain_steps(index)) is not None:
+            return basic_view(self, steps)
+    except IndexError:
+        pass  # split_index knows the error
+    steps, advanced = split_index(index, shape, keeps(self))
     view = self
     if not advanced or any(x is not Ellipsis and x != WHOLE for x in steps):
         view = basic_view(self, steps)
@@ -213,100 +374,6 @@ def __getitem__(self: Tensor, index: Any) -> Any:
 # -- writing ---------------------------------------------------------------------------
 
 
-def _copy(a: Any, src: Any, non_blocking: bool = False) -> Any:
-    try:
-        return np.broadcast_to(src, a.shape)
-    except ValueError:
-        raise RuntimeError(
-            f"The size of tensor a {list(a.shape)} must match the size of tensor b "
-            f"{list(src.shape)}: output with shape {list(a.shape)} doesn't match the "
-            "broadcast shape"
-        ) from None
-
-
-def _zeros(g: Any, xp: Any) -> Any:
-    return xp._zeros_like(g)
-
-
-op(
-    "_copy(self, src, non_blocking=False)",
-    _copy,
-    function=False,
-    method=False,
-    inplace=True,
-    node="torch::autograd::CopyBackwards",
-    self=_zeros,
-    src=lambda g: g,
-)
-op(
-    "_fill_tensor(self, value)",
-    _copy,
-    function=False,
-    method=False,
-    inplace=True,
-    node="FillBackward3",
-    self=_zeros,
-    value=lambda g, xp: xp.sum(g),
-)
-op(
-    "_fill(self, value)",
-    lambda a, value: np.full(a.shape, value, a.dtype),
-    function=False,
-    method=False,
-    inplace=True,
-    node="FillBackward2",
-    self=_zeros,
-)
-op(
-    "_zero(self)",
-    lambda a: np.zeros(a.shape, a.dtype),
-    function=False,
-    method=False,
-    inplace=True,
-    node="Zero",
-    self=_zeros,
-)
-
-
-@method
-def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """Writes the values of another tensor, broadcast and cast, into this one."""
-    if not isinstance(src, Tensor):
-        raise TypeError(
-            "copy_(): argument 'other' (position 1) must be Tensor, not "
-            f"{type(src).__name__}"
-        )
-    if src._array.dtype != self._array.dtype:
-        src = src.to(self.dtype)
-    return self._copy_(src)  # type: ignore[no-any-return]
-
-
-@method
-def fill_(self: Tensor, value: Any) -> Tensor:
-    """Writes one value (a number or 0-d tensor) everywhere."""
-    if isinstance(value, Tensor):
-        if value._array.ndim:
-            raise RuntimeError(
-                "fill_ only supports 0-dimension value tensor but got tensor with "
-                f"{value._array.ndim} dimensions."
-            )
-        return self._fill_tensor_(value.to(self.dtype))  # type: ignore[no-any-return]
-    return self._fill_(value)  # type: ignore[no-any-return]
-
-
-@public
-@method
-def fill(self: Tensor, value: Any) -> Tensor:
-    """A tensor of the same shape and dtype with one value everywhere."""
-    return self.clone().fill_(value)  # type: ignore[no-any-return]
-
-
-@method
-def zero_(self: Tensor) -> Tensor:
-    """Writes zeros."""
-    return self._zero_()  # type: ignore[no-any-return]
-
-
 def _put(a: Any, values: Any, index: Any, accumulate: bool = False) -> Any:
     out = a.copy()
     _write(out, values, index, accumulate)
@@ -314,10 +381,12 @@ def _put(a: Any, values: Any, index: Any, accumulate: bool = False) -> Any:
 
 
 def _write(target: Any, values: Any, index: Any, accumulate: bool) -> None:
-    values = values.astype(target.dtype, copy=False)
+    values = cast(values, target.dtype)
+    while values.ndim > target.ndim and values.shape[0] == 1:
+        values = values[0]
     try:
         if accumulate:
-            np.add.at(target, index, values)
+            add_at(target, index, values)
         else:
             target[index] = values
     except ValueError:
@@ -375,7 +444,7 @@ op(
     method=False,
     self=lambda g, xp, index: xp._index_clear(g, index),
 )
-op(
+_put_row = op(
     "_index_put(self, values, index, accumulate=False)",
     _put,
     function=False,
@@ -386,7 +455,29 @@ op(
     values=lambda g, xp, index, accumulate: (
         xp._index(g, index) if accumulate else xp._index_last(g, index)
     ),
-)
+).function
+
+
+def put_index(t: Tensor, indices: Any, values: Any, name: str) -> Any:
+    """NumPy's index for index tensors, and the values without what cannot be recorded."""
+    if isinstance(indices, Tensor) or not hasattr(indices, "__iter__"):
+        raise TypeError(
+            f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not "
+            f"{type(indices).__name__}"
+        )
+    if not isinstance(values, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'values' (position 2) must be Tensor, not "
+            f"{type(values).__name__}"
+        )
+    if values._array.dtype != t._array.dtype:
+        a, b = (legacy_type(x.dtype.name)[6:-6] for x in (t, values))
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {a} for the "
+            f"destination and {b} for the source."
+        )
+    whole = tuple(WHOLE if x is None else x for x in indices)
+    return array_part(split_index(whole, t._array.shape, kept=True)[1])
 
 
 @method
@@ -394,48 +485,96 @@ def index_put_(
     self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """Writes values at index tensors; adds them, also repeatedly, if `accumulate`."""
-    _, advanced = split_index(tuple(indices), self._array.shape)
-    index = array_part(advanced)
-    return self._index_put_(values.to(self.dtype), index, accumulate)  # type: ignore[no-any-return]
+    index = put_index(self, indices, values, "index_put_")
+    return self._index_put_(values, index, accumulate)  # type: ignore[no-any-return]
 
 
 @public
 @method
 def index_put(
-    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+    input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """`index_put_` on a copy."""
-    _, advanced = split_index(tuple(indices), self._array.shape)
-    from gradfn.ops.rule import TABLE
-
-    row = TABLE["_index_put"].function
-    return row(self, values.to(self.dtype), array_part(advanced), accumulate)  # type: ignore[no-any-return]
+    index = put_index(input, indices, values, "index_put")
+    return _put_row(input, values, index, accumulate)  # type: ignore[no-any-return]
 
 
 @method
 def __setitem__(self: Tensor, index: Any, value: Any) -> None:
-    """Writes a number or a tensor that broadcasts at an index."""
+    """Writes a number or a tensor that broadcasts at an index.
+
+    The value is cast to the tensor's dtype. IndexError for an index outside,
+    RuntimeError for a value that does not fit or a history that would be spoilt.
+    """
+    if index is False:
+        return
     if not isinstance(value, Tensor):
-        value = wrap(np.asarray(value).astype(self._array.dtype))
-    steps, advanced = split_index(index, self._array.shape)
+        value = wrap(number_array(value, self._array.dtype))
     plain = not mode() & GRAD or (edge(self) is None and value._grad_fn is None)
+    try:
+        if plain and self._extra is None and write_quickly(self, index, value._array):
+            return
+    except IndexError:
+        pass  # split_index knows the error
+    steps, advanced = split_index(index, self._array.shape, kept=not plain)
     if plain and self._extra is None:
         write_plainly(self, steps, advanced, value._array)
         return
     view = self
-    if any(x is not Ellipsis and x != WHOLE for x in steps) or not advanced:
+    if any(x is not Ellipsis and x != WHOLE for x in steps):
         view = basic_view(self, steps)
     if advanced:
-        view._index_put_(value.to(self.dtype), array_part(advanced), False)
+        value = trimmed(differentiable(self, value), view, array_part(advanced))
+        view._index_put_(value, array_part(advanced), False)
     else:
-        view.copy_(trimmed(value, view))
+        view.copy_(trimmed(value, view, Ellipsis))
 
 
-def trimmed(value: Tensor, view: Tensor) -> Tensor:
+def write_quickly(t: Tensor, index: Any, value: Any) -> bool:
+    """A write where no history is concerned, if index and value are of the usual kind."""
+    array = t._array
+    if array.base is not None or not array.flags.writeable:
+        return False
+    if type(index) is Tensor:
+        at = one_array(t, index, False)
+    else:
+        at = plain_steps(index)
+    if at is None or value.ndim or value.dtype is not array.dtype:
+        return False
+    array[at] = value
+    bump(t)
+    return True
+
+
+def trimmed(value: Tensor, view: Tensor, index: Any) -> Tensor:
     """`value` without leading dims of size 1 that the place it goes to has not."""
-    while value._array.ndim > view._array.ndim and value._array.shape[0] == 1:
-        value = value[0]
+    shape = value._array.shape
+    if shape and shape[0] == 1:
+        ndim = view._array[index].ndim
+        while value._array.ndim > ndim and value._array.shape[0] == 1:
+            value = value[0]
+    if index is Ellipsis:
+        check_expands(value._array, view._array)
     return value
+
+
+def check_expands(value: Any, target: Any) -> None:
+    """RuntimeError if a value does not broadcast to the place it is written to."""
+    have, want = value.shape, target.shape
+    sizes = f"Target sizes: {list(want)}.  Tensor sizes: {list(have)}"
+    if len(have) > len(want):
+        raise RuntimeError(
+            f"expand({list(have)}, size={list(want)}): the number of sizes provided "
+            f"({len(want)}) must be greater or equal to the number of dimensions in the "
+            f"tensor ({len(have)})"
+        )
+    first = len(want) - len(have)
+    for d, (n, m) in enumerate(zip(have, want[first:], strict=True), first):
+        if n not in (1, m):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({m}) must match the existing size "
+                f"({n}) at non-singleton dimension {d}.  {sizes}"
+            )
 
 
 def write_plainly(t: Tensor, steps: Any, advanced: Any, value: Any) -> None:
@@ -443,17 +582,13 @@ def write_plainly(t: Tensor, steps: Any, advanced: Any, value: Any) -> None:
     check_memory(t)
     own(t)
     target = t._array[steps]
-    while value.ndim > target.ndim and value.shape[0] == 1:
-        value = value[0]
     if advanced:
-        _write(target, value, array_part(advanced), False)
+        index = array_part(advanced)
+        _write(target, value, index, False)
     else:
-        value = value.real if value.dtype.kind == "c" != target.dtype.kind else value
-        try:
-            np.copyto(target, value, casting="unsafe")
-        except ValueError:
-            raise RuntimeError(
-                f"The expanded size of the tensor {list(value.shape)} must match the "
-                f"existing size {list(target.shape)} of what is written"
-            ) from None
+        while value.ndim > target.ndim and value.shape[0] == 1:
+            value = value[0]
+        if value.shape != target.shape:
+            check_expands(value, target)
+        target[...] = cast(value, target.dtype)
     bump(t)

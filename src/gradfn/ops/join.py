@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._device import contiguous_format
-from gradfn._dtypes import default_dtype, result_dtype
+from gradfn._dtypes import BY_NUMPY, result_dtype
 from gradfn.ops.rule import op
 from gradfn.ops.shape import by_name, private, unsafe_view
 from gradfn.ops.sizes import sizes, wrapped
@@ -36,34 +36,33 @@ def _rows(a: Any) -> Any:
 
 
 def _cat(arrays: Any, dim: int = 0) -> Any:
-    if not arrays:
-        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    for i, a in enumerate(arrays):
-        if not a.ndim:
-            raise RuntimeError(
-                f"zero-dimensional tensor (at position {i}) cannot be concatenated"
-            )
     # A 1-d tensor without elements goes with everything: an old habit of torch's.
     some = [a for a in _common(arrays) if a.shape != (0,)] or arrays
-    at = wrapped(dim, some[0].ndim)
-    _check_sizes(some, at)
-    return _rows(np.concatenate(some, at))
+    return _rows(np.concatenate(some, dim))
 
 
-def _check_sizes(arrays: Any, dim: int) -> None:
-    first = arrays[0].shape
+def _cat_error(error: Exception, arrays: Any, dim: int = 0) -> Exception | None:
+    """What NumPy's error means; None for a dim that is not there."""
+    if not arrays:
+        return ValueError("torch.cat(): expected a non-empty list of Tensors")
+    if isinstance(error, np.exceptions.AxisError):
+        return None
+    first = next((a.shape for a in arrays if a.shape != (0,)), (0,))
     for i, a in enumerate(arrays):
-        if a.ndim != len(first):
-            raise RuntimeError(
-                f"Tensors must have same number of dimensions: got {len(first)} and {a.ndim}"
-            )
-        for d, (n, m) in enumerate(zip(first, a.shape, strict=True)):
-            if n != m and d != dim:
-                raise RuntimeError(
-                    "Sizes of tensors must match except in dimension "
-                    f"{dim}. Expected size {n} but got size {m} for tensor number {i} in "
-                    "the list."
-                )
+        have = f"but got {list(a.shape)} for tensor number {i} beside {list(first)}"
+        if not a.ndim:
+            what = "zero-dimensional tensor cannot be concatenated"
+        elif a.ndim != len(first):
+            what = "Tensors must have same number of dimensions"
+        elif any(
+            n != m for d, (n, m) in enumerate(zip(first, a.shape)) if d != dim % a.ndim
+        ):
+            what = f"Sizes of tensors must match except in dimension {dim}"
+        else:
+            continue
+        if a.shape != (0,):
+            return RuntimeError(f"{what}, {have}")
+    return None
 
 
 def _cat_grad(g: Any, xp: Any, dim: int, tensors_shape: Any) -> Any:
@@ -77,25 +76,14 @@ def _cat_grad(g: Any, xp: Any, dim: int, tensors_shape: Any) -> Any:
     return grads
 
 
-def _cat_error(error: Exception, arrays: Any, dim: int = 0) -> Exception | None:
-    return error if not arrays else None  # the ValueError is torch's own
-
-
 _cat_row = private(
-    "_cat(tensors, dim=0)",
-    _cat,
-    many="tensors",
-    explain=_cat_error,
-    tensors=_cat_grad,
+    "_cat(tensors, dim=0)", _cat, many="tensors", explain=_cat_error, tensors=_cat_grad
 )
 
 
 @public
 def cat(tensors: Any, dim: Any = 0, *, axis: Any = None, out: Any = None) -> Any:
-    """The tensors one after the other along `dim`; all other sizes must agree.
-
-    RuntimeError if they don't, ValueError for an empty list.
-    """
+    """The tensors one after the other along `dim`. RuntimeError if other sizes differ."""
     result = _cat_row(tensors, int(dim if axis is None else axis))
     if out is None:
         return result
@@ -131,23 +119,23 @@ op(
 )
 
 
-def _some(function: str, tensors: Any) -> Any:
+def _at_least_each(n: int, function: str, tensors: Any) -> Any:
     if not tensors:
         raise RuntimeError(f"{function} expects a non-empty TensorList")
-    return tensors
+    return [PUBLIC[f"atleast_{n}d"](t) for t in tensors]
 
 
 @public
 def hstack(tensors: Any) -> Any:
     """Side by side: along dim 1, or 0 for 1-d tensors."""
-    tensors = _some("hstack", [PUBLIC["atleast_1d"](t) for t in tensors])
+    tensors = _at_least_each(1, "hstack", tensors)
     return cat(tensors, 0 if tensors[0]._array.ndim == 1 else 1)
 
 
 @public
 def vstack(tensors: Any) -> Any:
     """On top of each other: along dim 0, 1-d tensors as rows."""
-    return cat(_some("vstack", [PUBLIC["atleast_2d"](t) for t in tensors]), 0)
+    return cat(_at_least_each(2, "vstack", tensors), 0)
 
 
 PUBLIC["row_stack"] = vstack
@@ -156,14 +144,13 @@ PUBLIC["row_stack"] = vstack
 @public
 def dstack(tensors: Any) -> Any:
     """Behind each other: along dim 2."""
-    return cat(_some("dstack", [PUBLIC["atleast_3d"](t) for t in tensors]), 2)
+    return cat(_at_least_each(3, "dstack", tensors), 2)
 
 
 @public
 def column_stack(tensors: Any) -> Any:
     """Side by side, with 0-d and 1-d tensors as columns."""
-    columns = [t.reshape(t.numel(), 1) if t.dim() < 2 else t for t in tensors]
-    return hstack(_some("column_stack", columns))
+    return hstack([t.reshape(t.numel(), 1) if t.dim() < 2 else t for t in tensors])
 
 
 # -- one to several --------------------------------------------------------------------
@@ -197,13 +184,9 @@ def _pieces(a: Any, parts: Any, dim: int) -> Any:
 def _pieces_grad(gs: Any, xp: Any, self_shape: Any, parts: Any, dim: int) -> Any:
     some = next(g for g in gs if g is not None)
     at = wrapped(dim, len(self_shape))
-
-    def filled(g: Any, n: int) -> Any:
-        if g is not None:
-            return g
-        return xp._zeros_of(some, (*self_shape[:at], n, *self_shape[at + 1 :]))
-
-    return xp._cat([filled(g, n) for g, n in zip(gs, parts, strict=True)], at)
+    shapes = [(*self_shape[:at], n, *self_shape[at + 1 :]) for n in parts]
+    pairs = zip(gs, shapes, strict=True)
+    return xp._cat([xp._zeros_of(some, n) if g is None else g for g, n in pairs], at)
 
 
 def _split_row(name: str, node: str) -> Any:
@@ -225,18 +208,15 @@ def _length(function: str, t: Tensor, dim: int) -> int:
 @public
 @method
 def split(
-    tensor: Tensor,
-    split_size_or_sections: Any = None,
-    dim: int = 0,
-    *,
-    split_size: Any = None,
+    tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, **more: Any
 ) -> Any:
     """Pieces of one size (the last may be smaller), or of given sizes, along `dim`."""
-    size = split_size if split_size_or_sections is None else split_size_or_sections
-    total = _length("split", tensor, dim)
+    total, size = _length("split", tensor, dim), split_size_or_sections
+    if size is None:
+        size = by_name("split", "split_size", (), more)[0]
     if isinstance(size, Tensor) and not size._array.ndim:
         size = int(size)
-    if not hasattr(size, "__index__") or isinstance(size, Tensor):
+    if not isinstance(size, int):
         return split_with_sizes(tensor, size, dim)
     if size < 0 or (not size and total):
         raise RuntimeError(
@@ -252,16 +232,11 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Any:
     """Pieces of given sizes along `dim`. RuntimeError if they don't add up."""
     parts = sizes((split_sizes,))
     total = _length("split_with_sizes", input, dim)
-    if min(parts, default=0) < 0:
+    if min(parts, default=0) < 0 or sum(parts) != total:
         raise RuntimeError(
-            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            "split_with_sizes expects split_sizes have only non-negative entries and to sum "
+            f"exactly to {total} (input tensor's size at dimension {dim}), but got "
             f"split_sizes={list(parts)}"
-        )
-    if sum(parts) != total:
-        raise RuntimeError(
-            "split_with_sizes expects split_sizes to sum exactly to "
-            f"{total} (input tensor's size at dimension {dim}), but got split_sizes="
-            f"{list(parts)}"
         )
     return _split_sizes(input, parts, dim)
 
@@ -278,59 +253,38 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     return split(input, -(-total // chunks), dim)
 
 
-def _whole_numbers(where: Tensor) -> Any:
-    array = where._array
-    if array.ndim > 1 or array.dtype != np.int64:
-        raise RuntimeError(
-            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-            f"one-dimensional tensor of dtype long, but got {array.ndim} dims of "
-            f"{where.dtype}"
-        )
-    return array.tolist()
-
-
 @public
 @method
 def tensor_split(
-    input: Tensor,
-    indices_or_sections: Any = None,
-    dim: int = 0,
-    *,
-    sections: Any = None,
-    indices: Any = None,
+    input: Tensor, indices_or_sections: Any = None, dim: int = 0, **more: Any
 ) -> Any:
     """Pieces of nearly equal size, or between given indices. RuntimeErrors."""
-    total = _length("tensor_split", input, dim)
-    where = indices if sections is None else sections
-    where = where if indices_or_sections is None else indices_or_sections
-    if isinstance(where, Tensor):
-        where = _whole_numbers(where)
+    total, where = _length("tensor_split", input, dim), indices_or_sections
+    if where is None:
+        word = "indices" if "indices" in more else "sections"
+        where = by_name("tensor_split", word, (), more)[0]
+    where = where.tolist() if isinstance(where, Tensor) else where
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
-        small, more = divmod(total, where)
-        bounds = [i * small + min(i, more) for i in range(where + 1)]
+        small, more_of = divmod(total, where)
+        bounds = [i * small + min(i, more_of) for i in range(where + 1)]
     else:
         inner = [i if i >= 0 else i + total for i in sizes((where,))]
         bounds = [0, *(max(min(i, total), 0) for i in inner), total]
     return tuple(input.narrow(dim, a, max(b - a, 0)) for a, b in pairwise(bounds))
 
 
-def _split_along(name: str, dim: int) -> None:
+def _split_along(name: str, dim: int, least: int) -> None:
     def split_along(input: Tensor, indices_or_sections: Any) -> Any:
-        ndim, where = input._array.ndim, indices_or_sections
-        if ndim < (dim or 1) + (name != "hsplit"):
+        shape, where = input._array.shape, indices_or_sections
+        at = min(dim, len(shape) - 1)
+        if len(shape) < least or (
+            isinstance(where, int) and (where <= 0 or shape[at] % where)
+        ):
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least "
-                f"{(dim or 1) + (name != 'hsplit')} dimension, but got a tensor with "
-                f"{ndim} dimensions!"
-            )
-        at = min(dim, ndim - 1)
-        size = input._array.shape[at]
-        if isinstance(where, int) and (where <= 0 or size % where):
-            raise RuntimeError(
-                f"torch.{name} attempted to split along dimension {at}, but the size of "
-                f"the dimension {size} is not divisible by the split_size {where}!"
+                f"torch.{name} requires a tensor with at least {least} dimension, of a size "
+                f"that is divisible by the split_size; got {list(shape)} and {where}"
             )
         return tensor_split(input, where, at)
 
@@ -339,9 +293,9 @@ def _split_along(name: str, dim: int) -> None:
     public(method(split_along))
 
 
-_split_along("hsplit", 1)
-_split_along("vsplit", 0)
-_split_along("dsplit", 2)
+_split_along("hsplit", 1, 1)
+_split_along("vsplit", 0, 2)
+_split_along("dsplit", 2, 3)
 
 # -- other orders of elements ----------------------------------------------------------
 
@@ -365,55 +319,39 @@ def flip(input: Tensor, *dims: Any, **named: Any) -> Any:
     return _flip_row(input, sizes(dims))
 
 
-@public
-@method
-def fliplr(input: Tensor) -> Any:
-    """Columns in reverse order. RuntimeError for less than 2 dims."""
-    if input._array.ndim < 2:
-        raise RuntimeError("Input must be >= 2-d.")
-    return _flip_row(input, (1,))
+def _flip_along(name: str, dim: int) -> None:
+    def flip_along(input: Tensor) -> Any:
+        if input._array.ndim <= dim:
+            raise RuntimeError(f"Input must be >= {dim + 1}-d.")
+        return _flip_row(input, (dim,))
+
+    flip_along.__name__ = name
+    flip_along.__doc__ = f"The elements in reverse order along dim {dim}. RuntimeError."
+    public(method(flip_along))
 
 
-@public
-@method
-def flipud(input: Tensor) -> Any:
-    """Rows in reverse order. RuntimeError for a 0-d tensor."""
-    if not input._array.ndim:
-        raise RuntimeError("Input must be >= 1-d.")
-    return _flip_row(input, (0,))
-
-
-def _roll(a: Any, shifts: Any, dims: Any = None) -> Any:
-    return np.roll(a, shifts, dims)
-
-
-def _negative(shifts: Any) -> Any:
-    return tuple(-s for s in shifts) if isinstance(shifts, tuple) else -shifts
+_flip_along("fliplr", 1)
+_flip_along("flipud", 0)
 
 
 _roll_row = private(
     "_roll(self, shifts, dims=None)",
-    _roll,
+    lambda a, shifts, dims=None: np.roll(a, shifts, dims),
     node="Roll",
-    self=lambda g, xp, shifts, dims: xp._roll(g, _negative(shifts), dims),
+    self=lambda g, xp, shifts, dims: xp._roll(g, tuple(-n for n in shifts), dims),
 )
 
 
 @public
 @method
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Any:
-    """Elements moved on along the dims (or flat), and round at the end.
-
-    RuntimeError unless there is a dim for each shift.
-    """
+    """Elements moved on along the dims (or flat), and round at the end. RuntimeError."""
     shifts, dims = sizes((shifts,)), () if dims is None else sizes((dims,))
-    if not shifts:
-        raise RuntimeError("`shifts` required")
-    if len(shifts) != (len(dims) or 1):
+    if not shifts or len(shifts) != (len(dims) or 1):
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
-    return _roll_row(input, shifts, dims) if dims else _roll_row(input, shifts[0])
+    return _roll_row(input, shifts, dims or None)
 
 
 _rot90_row = private(
@@ -429,27 +367,15 @@ _rot90_row = private(
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Any:
     """Turned by 90 degrees `k` times in the plane of two dims. RuntimeErrors."""
     ndim, plane = input._array.ndim, sizes((dims,))
-    if len(plane) != 2:
+    if len(plane) != 2 or ndim < 2 or len({wrapped(d, ndim) for d in plane}) < 2:
         raise RuntimeError(
-            f"expected total rotation dims == 2, but got dims = {len(plane)}"
-        )
-    if ndim < 2:
-        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
-    if wrapped(plane[0], ndim) == wrapped(plane[1], ndim):
-        raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = "
-            f"{plane[1]}"
+            "expected total rotation dims == 2, total dims >= 2 and rotation dims to be "
+            f"different, but got dims = {list(plane)} and total dims = {ndim}"
         )
     return _rot90_row(input, k, plane)
 
 
 # -- repeated --------------------------------------------------------------------------
-
-
-def _interleaved(repeats: Any, shape: Any) -> tuple[int, ...]:
-    """The shape in which every second dim is a repetition, dims in front included."""
-    shape = (1,) * (len(repeats) - len(shape)) + shape
-    return tuple(n for pair in zip(repeats, shape, strict=True) for n in pair)
 
 
 def _repeat(a: Any, repeats: Any) -> Any:
@@ -458,20 +384,15 @@ def _repeat(a: Any, repeats: Any) -> Any:
             "Number of dimensions of repeat dims can not be smaller than number of "
             "dimensions of tensor"
         )
-    wide = _interleaved(repeats, a.shape)
-    shape = [n * m for n, m in zip(wide[::2], wide[1::2], strict=True)]
-    if min(shape, default=0) < 0 or min(repeats, default=0) < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension: {shape}")
-    out = np.empty(wide, a.dtype)
-    out[...] = a.reshape(_interleaved((1,) * len(repeats), a.shape))
-    return out.reshape(shape)
+    if min(repeats, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension: {repeats}")
+    return _rows(np.tile(a, repeats))
 
 
 def _repeat_grad(g: Any, xp: Any, self_shape: Any, repeats: Any) -> Any:
-    if not repeats:
-        return g
-    each = g.reshape(_interleaved(repeats, self_shape))
-    return xp.sum(each, tuple(range(0, each.ndim, 2)))
+    shape = (1,) * (len(repeats) - len(self_shape)) + self_shape
+    wide = [n for pair in zip(repeats, shape) for n in pair]
+    return xp.sum(g.reshape(wide), tuple(range(0, len(wide), 2))) if wide else g
 
 
 _repeat_row = private("_repeat(self, repeats)", _repeat, node="Repeat", self=_repeat_grad)
@@ -495,23 +416,17 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Any:
     return _repeat_row(input, (1,) * (input._array.ndim - len(times)) + times)
 
 
-def _counts(repeats: Any, size: int | None) -> Any:
-    """The repetitions of each element, checked. RuntimeErrors."""
+def _indices(repeats: Tensor, size: int) -> Any:
+    """The index of each of `size` elements, as often as `repeats` says. RuntimeErrors."""
     counts = repeats._array
-    if counts.dtype.kind != "i":
-        raise NotImplementedError(
-            f'"repeat_interleave_cpu" not implemented for {repeats.dtype}'
+    if counts.ndim > 1 or counts.size not in (1, size):
+        raise RuntimeError(
+            "repeats must be 0-dim or 1-dim and have the same size as input along dim, but "
+            f"got repeats of shape {list(counts.shape)} and input.size(dim) = {size}"
         )
-    if counts.ndim > 1 or (size is None and not counts.ndim):
-        raise RuntimeError("repeat_interleave: repeats must be 0-dim or 1-dim tensor")
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
-    if size is not None and counts.size not in (1, size):
-        raise RuntimeError(
-            "repeats must have the same size as input along dim, but got "
-            f"repeats.size(0) = {counts.size} and input.size(0) = {size}"
-        )
-    return counts
+    return PUBLIC["tensor"](np.repeat(np.arange(size, dtype=counts.dtype), counts))
 
 
 @public
@@ -519,39 +434,21 @@ def _counts(repeats: Any, size: int | None) -> Any:
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: Any = None, *, output_size: Any = None
 ) -> Any:
-    """Each element repeated, along `dim` or flat; or indices from counts alone.
-
-    `repeats` is an int or an integer tensor, for all or each. RuntimeErrors.
-    """
+    """Each element repeated, along `dim` or flat; or indices from counts. RuntimeErrors."""
     if repeats is None:
-        counts = _counts(input, None)
-        return PUBLIC["tensor"](
-            np.repeat(np.arange(len(counts), dtype=counts.dtype), counts)
-        )
-    x, at = (input.reshape(-1), 0) if dim is None else (input, dim)
-    shape = x._array.shape
-    at = wrapped(at, len(shape))
-    size = shape[at] if shape else 1
-    if not isinstance(repeats, Tensor):
-        times = sizes((repeats,))[0]
-        if times < 0:
-            raise RuntimeError("Repeats must be non-negative")
-        total = times * size
-    else:
-        counts = np.broadcast_to(_counts(repeats, size), size)
-        total = int(counts.sum())
-    if output_size not in (None, total):
-        raise RuntimeError(
-            f"repeat_interleave: Invalid output_size, expected {total} but got {output_size}"
-        )
+        return _indices(input, input._array.size)
+    x = input.reshape(-1) if dim is None or not input._array.ndim else input
+    shape, at = x._array.shape, wrapped(dim or 0, x._array.ndim)
     if isinstance(repeats, Tensor):
-        return x.index_select(at, PUBLIC["tensor"](np.repeat(np.arange(size), counts)))
-    # Summing over a dim, as the gradient of expand does, is faster than adding at indices.
-    x = x if shape else x.reshape(1)
-    wide = x.unsqueeze(at + 1).expand(
-        [*x._array.shape[: at + 1], times, *x._array.shape[at + 1 :]]
-    )
-    return wide.clone(memory_format=contiguous_format).flatten(at, at + 1)
+        out = x.index_select(at, _indices(repeats, shape[at]))
+    elif (times := sizes((repeats, 0))[0]) < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    else:  # summing, as the gradient of expand does, is faster than adding at indices
+        wide = x.unsqueeze(at + 1).expand(*shape[: at + 1], times, *shape[at + 1 :])
+        out = wide.clone(memory_format=contiguous_format).flatten(at, at + 1)
+    if output_size not in (None, out._array.shape[at]):
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, got {output_size}")
+    return out
 
 
 # -- triangles and diagonals -----------------------------------------------------------
@@ -579,8 +476,6 @@ _triangle("triu")
 
 def _diag_embed(a: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     ndim = a.ndim + 1
-    if not a.ndim:
-        raise RuntimeError("diag_embed: the tensor must have at least one dim")
     first, second = wrapped(dim1, ndim), wrapped(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
@@ -595,12 +490,6 @@ _diag_embed_row = op(
     _diag_embed,
     self=lambda g, xp, offset, dim1, dim2: xp.diagonal(g, offset, dim1, dim2),
 ).function
-_diagonal_copy = private(
-    "_diagonal_copy(self, offset)",
-    lambda a, offset: RAW.diagonal(a, offset).copy(),
-    node="DiagonalBackward0_copy",
-    self=lambda g, xp, self_shape, offset: xp._diagonal_put(g, self_shape, offset, 0, 1),
-)
 
 
 @public
@@ -611,7 +500,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Any:
         return _diag_embed_row(input, diagonal)
     if input._array.ndim != 2:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input._array.ndim}D")
-    return _diagonal_copy(input, diagonal)
+    return input.diagonal(diagonal).clone()
 
 
 @public
@@ -621,52 +510,25 @@ def diagflat(input: Tensor, offset: int = 0) -> Any:
     return _diag_embed_row(input.reshape(-1), offset)
 
 
-def _blocks(shapes: Any) -> list[tuple[tuple[int, int], tuple[slice, slice]]]:
-    """The shape of each block as a matrix, and its place. RuntimeError above 2 dims."""
-    out, top, left = [], 0, 0
-    for i, shape in enumerate(shapes):
-        if len(shape) > 2:
-            raise RuntimeError(
-                "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
-                f"{i} has {len(shape)} dimensions"
-            )
-        h, w = (1,) * (2 - len(shape)) + shape
-        out.append(((h, w), (slice(top, top + h), slice(left, left + w))))
-        top, left = top + h, left + w
-    return out
-
-
-def _block_diag(arrays: Any) -> Any:
-    if not arrays:
-        return np.zeros((1, 0), default_dtype())
-    blocks = _blocks([a.shape for a in arrays])
-    rows, columns = (s.stop for s in blocks[-1][1])
-    arrays = _common(arrays)
-    out = np.zeros((rows, columns), arrays[0].dtype)
-    for a, (shape, place) in zip(arrays, blocks, strict=True):
-        out[place] = a.reshape(shape)
-    return out
-
-
-def _block_diag_grad(g: Any, xp: Any, tensors_shape: Any) -> Any:
-    blocks = _blocks(tensors_shape)
-    parts = [xp._slice(g, (*place, Ellipsis)) for _, place in blocks]
-    return [p.reshape(shape) for p, shape in zip(parts, tensors_shape, strict=True)]
-
-
-_block_diag_row = private(
-    "_block_diag(tensors)",
-    _block_diag,
-    many="tensors",
-    node="BlockDiag",
-    tensors=_block_diag_grad,
-)
-
-
 @public
 def block_diag(*tensors: Any) -> Any:
-    """A matrix with these as blocks along its diagonal, zeros elsewhere."""
-    return _block_diag_row(tensors)
+    """A matrix with these as blocks along its diagonal, zeros elsewhere. RuntimeError."""
+    if max((t._array.ndim for t in tensors), default=0) > 2:
+        raise RuntimeError(
+            "torch.block_diag: Input tensors must have 2 or fewer dimensions"
+        )
+    arrays = _common([t._array for t in tensors]) if tensors else ()
+    blocks = [
+        PUBLIC["atleast_2d"](t).to(BY_NUMPY[a.dtype]) for t, a in zip(tensors, arrays)
+    ]
+    width = sum(b._array.shape[1] for b in blocks)
+    rows, left = ([] if blocks else [PUBLIC["zeros"](1, 0)]), 0
+    for b in blocks:
+        h, w = b._array.shape
+        before, after = b.new_zeros(h, left), b.new_zeros(h, width - left - w)
+        rows.append(cat([before, b, after], 1))
+        left += w
+    return cat(rows, 0)
 
 
 # -- dims ------------------------------------------------------------------------------
@@ -694,45 +556,32 @@ _at_least(3, lambda t: (t.unsqueeze(0) if t._array.ndim == 1 else t).unsqueeze(-
 
 @public
 def meshgrid(*tensors: Any, indexing: str = "ij") -> Any:
-    """A grid of coordinates from 1-d (or 0-d) tensors, one tensor for each."""
-    given = (
-        tensors[0]
-        if len(tensors) == 1 and not isinstance(tensors[0], Tensor)
-        else tensors
-    )
-    for t in _some("meshgrid", given):
-        if t._array.ndim > 1:
-            raise RuntimeError(
-                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape "
-                f"{list(t.shape)}"
-            )
-        if t.dtype is not given[0].dtype:
-            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    given = [t.reshape(-1) for t in given]
+    """A grid of coordinates from 1-d (or 0-d) tensors, one for each. RuntimeErrors."""
+    given = tensors[0] if tensors and not isinstance(tensors[0], Tensor) else tensors
+    if not given or any(t._array.ndim > 1 for t in given):
+        raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list")
+    if any(t.dtype is not given[0].dtype for t in given):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
             'torch.meshgrid: indexing must be one of "xy" or "ij", but received: '
             + indexing
         )
-    swap = indexing == "xy" and len(given) > 1
-    if swap:
-        given[0], given[1] = given[1], given[0]
-    shape = [t.shape[0] for t in given]
-    out = [
-        t.reshape([-1 if i == j else 1 for j in range(len(given))]).expand(shape)
+    given = [t.reshape(-1) for t in given]
+    n = len(given)
+    order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
+    shape = [given[d]._array.shape[0] for d in order]
+    return tuple(
+        t.reshape([-1 if d == order[i] else 1 for d in range(n)]).expand(shape)
         for i, t in enumerate(given)
-    ]
-    if swap:
-        out[0], out[1] = out[1], out[0]
-    return tuple(out)
+    )
 
 
 @public
 def cartesian_prod(*tensors: Any) -> Any:
     """All combinations of elements of 1-d tensors, one a row. RuntimeError for others."""
-    for t in tensors:
-        if t._array.ndim != 1:
-            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
+    if any(t._array.ndim != 1 for t in tensors):
+        raise RuntimeError("Expect a 1D vector")
     if len(tensors) == 1:
         return tensors[0]
     return PUBLIC["stack"]([t.reshape(-1) for t in meshgrid(*tensors)], 1)

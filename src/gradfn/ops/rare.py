@@ -136,7 +136,7 @@ def as_saved(node: Any, array: Any, index: int) -> Tensor:
     if made is None:
         return saved.result_tensor(node, array)
     t = wrap(array)
-    t._grad_fn = output_of(node, index, len(made), array)
+    t._grad_fn = made[index]() or output_of(node, index, len(made), array)
     return t
 
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
+import weakref
 from collections import namedtuple
 from collections.abc import Callable
 from types import FunctionType
@@ -252,6 +253,7 @@ SPACE: dict[str, Any] = {
     "note_version": saved.note_version,
     "note_versions": saved.note_versions,
     "output_of": output_of,
+    "ref": weakref.ref,
     "promote_arrays": _dtypes.promote_arrays,
     "default_dtype": _dtypes.default_dtype,
     "mark_view": view.mark_view,

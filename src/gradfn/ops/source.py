@@ -386,9 +386,10 @@ class Source:
         n = "len(out)" if row.outputs == ["many"] else str(row.differentiable)
         return [
             f"    n = {n}",
-            "    node.made = [(t._array.shape, t._array.dtype) for t in out[:n]]",
+            "    node.made = [None] * n",
             "    for i in reversed(range(n)):",  # so that hooks run in the outputs' order
-            "        out[i]._grad_fn = output_of(node, i, n, out[i]._array)",
+            "        o = out[i]._grad_fn = output_of(node, i, n, out[i]._array)",
+            "        node.made[i] = ref(o)",
         ]
 
     def backward(self) -> str:

@@ -1,0 +1,266 @@
+"""torch.nn.functional: activations, losses, layers, built from the ops."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradfn.nn.layers import (
+    batch_norm,
+    bilinear,
+    dropout,
+    embedding,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    linear,
+    local_response_norm,
+    normalize,
+    one_hot,
+    rms_norm,
+    scaled_dot_product_attention,
+)
+from gradfn.nn.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cosine_similarity,
+    cross_entropy,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    multilabel_soft_margin_loss,
+    nll_loss,
+    pairwise_distance,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
+from gradfn.nn.windows import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    conv1d,
+    conv2d,
+    fold,
+    max_pool1d,
+    max_pool2d,
+    pad,
+    unfold,
+)
+from gradfn.ops.rule import op
+from gradfn.ops.world import PUBLIC
+from gradfn.tensor import Tensor
+
+# -- activations -------------------------------------------------------------------------
+
+
+def _in_place(name: str, method: str) -> Any:
+    """An activation that is a method, with an `inplace` argument."""
+
+    def activation(input: Tensor, inplace: bool = False) -> Any:
+        return getattr(input, f"{method}_" if inplace else method)()
+
+    activation.__name__, activation.__doc__ = name, f"`{method}` of each element."
+    return activation
+
+
+relu = _in_place("relu", "relu")
+relu_ = _in_place("relu_", "relu")
+
+
+def _result(input: Tensor, out: Tensor, inplace: bool) -> Any:
+    return input.copy_(out) if inplace else out
+
+
+def sigmoid(input: Tensor) -> Any:
+    """1 / (1 + exp(-x))."""
+    return input.sigmoid()
+
+
+def tanh(input: Tensor) -> Any:
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Any:
+    """min(max(x, 0), 6), with derivative 0 at both bounds."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+_hardtanh = op(
+    "_hardtanh(self, low, high)",
+    lambda a, low, high: a.clip(low, high),
+    function=False,
+    method=False,
+    node="Hardtanh",
+    self=lambda g, xp, self, low, high: xp._keep(g, (self > low) & (self < high)),
+).function
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Any:
+    """The values between two bounds, with derivative 0 at them."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _result(input, _hardtanh(input, min_val, max_val), inplace)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """x where positive, else `negative_slope` times x."""
+    out = PUBLIC["where"](input > 0, input, input * negative_slope)
+    return _result(input, out, inplace)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Any:
+    """leaky_relu with a slope for each channel (dim 1), or one for all."""
+    if weight.numel() > 1:
+        weight = weight.reshape([-1 if d == 1 else 1 for d in range(max(input.dim(), 1))])
+    return PUBLIC["where"](input > 0, input, input * weight)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x where positive, else alpha * (exp(x) - 1)."""
+    low = input.clamp(max=0).expm1() * alpha
+    return _result(input, PUBLIC["where"](input > 0, input, low), inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Any:
+    """elu scaled so that values normalise themselves (Klambauer et al., 2017)."""
+    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    return _result(input, elu(input, alpha) * scale, inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x where positive, else alpha * (exp(x / alpha) - 1)."""
+    low = (input.clamp(max=0) / alpha).expm1() * alpha
+    return _result(input, PUBLIC["where"](input > 0, input, low), inplace)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Any:
+    """x times the normal distribution's function at x, exactly or by "tanh"."""
+    if approximate == "none":
+        return input * ((input * math.sqrt(0.5)).erf() + 1) * 0.5
+    if approximate != "tanh":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    inner = (input + input**3 * 0.044715) * math.sqrt(2 / math.pi)
+    return input * (inner.tanh() + 1) * 0.5
+
+
+def silu(input: Tensor, inplace: bool = False) -> Any:
+    """x * sigmoid(x)."""
+    return _result(input, input * input.sigmoid(), inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Any:
+    """x * tanh(softplus(x))."""
+    return _result(input, input * softplus(input).tanh(), inplace)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold."""
+    scaled = input * beta
+    soft = scaled.clamp(max=threshold).exp().log1p() / beta
+    return PUBLIC["where"](scaled > threshold, input, soft)
+
+
+def softsign(input: Tensor) -> Any:
+    """x / (1 + |x|)."""
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input: Tensor) -> Any:
+    """x - tanh(x)."""
+    return input - input.tanh()
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Any:
+    """x moved towards 0 by lambd, and 0 within lambd of it."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    moved = PUBLIC["where"](input > 0, input - lambd, input + lambd)
+    return moved.masked_fill(input.abs() <= lambd, 0.0)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Any:
+    """x, but 0 within lambd of 0."""
+    return input.masked_fill((input >= -lambd) & (input <= lambd), 0.0)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
+    """x where above the threshold, else `value`."""
+    return _result(input, input.masked_fill(input <= threshold, value), inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Any:
+    """The line x/6 + 1/2 between 0 and 1."""
+    return _result(input, _hardtanh(input, -3.0, 3.0) / 6 + 0.5, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Any:
+    """x * hardsigmoid(x)."""
+    return _result(input, input * (_hardtanh(input, -3.0, 3.0) + 3) / 6, inplace)
+
+
+def logsigmoid(input: Tensor) -> Any:
+    """log(sigmoid(x)), without overflow."""
+    return input.clamp(max=0) - (-input.abs()).exp().log1p()
+
+
+def glu(input: Tensor, dim: int = -1) -> Any:
+    """The first half along `dim` times the sigmoid of the second."""
+    size = input.shape[dim] if input.dim() else 0
+    if not input.dim():
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    if size % 2:
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {dim} is size {size}"
+        )
+    a, b = input.narrow(dim, 0, size // 2), input.narrow(dim, size // 2, size // 2)
+    return a * b.sigmoid()
+
+
+def softmax(input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along `dim`."""
+    return input.softmax(_softmax_dim(input, dim), dtype)
+
+
+def softmin(input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """softmax of -x."""
+    return (-input).softmax(_softmax_dim(input, dim), dtype)
+
+
+def log_softmax(input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """The logarithm of softmax."""
+    return input.log_softmax(_softmax_dim(input, dim), dtype)
+
+
+def _softmax_dim(input: Tensor, dim: Any) -> int:
+    if dim is not None:
+        return int(dim)
+    return 0 if input.dim() in (0, 1, 3) else 1
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Any:
+    """A sample from the Gumbel-softmax distribution; one-hot with a soft gradient if hard."""
+    noise = -PUBLIC["empty_like"](logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    best = soft.max(dim, keepdim=True)[1]
+    one = PUBLIC["zeros_like"](logits).scatter_(dim, best, 1.0)
+    return one - soft.detach() + soft
+
+
+__all__ = sorted(
+    n for n, v in globals().items() if not n.startswith("_") and callable(v) and n not in ("Any", "Tensor", "op")
+)
