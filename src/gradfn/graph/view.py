@@ -213,6 +213,7 @@ class CopySlices(Node):
     def recorded(self, g: Any, needs: int) -> Any:
         """The same on tensors."""
         grad = g.clone()
+        grad._array = laid_out(grad._array, self.strides)  # the views need it so
         part = replay(grad, self.chain)
         own, others = self._apply(self.fn.recorded, part.clone())
         part.zero_() if own is None else part.copy_(own)

@@ -162,7 +162,8 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input "
             f"of shape {list(input.shape)} and num_groups={num_groups}"
         )
-    flat = input.reshape(n, num_groups, -1)
+    size = input.numel() // max(n * num_groups, 1)
+    flat = input.reshape(n, num_groups, size)
     out = _standard(flat, (-1,), eps).reshape(input.shape)
     ndim = input.dim()
     return _scaled(out, _channels(weight, ndim), _channels(bias, ndim))

@@ -58,11 +58,13 @@ def _pad_constant(x: Tensor, dim: int, before: int, after: int, value: Any) -> A
 
 
 def _pad_index(size: int, before: int, after: int, mode: str) -> Any:
+    if mode == "circular":  # of what is left if a side is cut
+        start, end = max(-before, 0), size - max(-after, 0)
+        round_ = PUBLIC["arange"](-max(before, 0), end - start + max(after, 0))
+        return round_ % max(end - start, 1) + start
     places = PUBLIC["arange"](-before, size + after)
     if mode == "replicate":
         return places.clamp(0, size - 1)
-    if mode == "circular":
-        return places % size
     if mode == "reflect":
         if before >= size or after >= size:
             raise RuntimeError(
@@ -172,8 +174,9 @@ def unfold(
     d = _tuple(dilation, 2)
     x = pad(x, _both_sides(padding, kernel, d, 2))
     windows = _windows(x, kernel, _tuple(stride, 2), d)
+    rows, columns = windows.shape[2:4]
     out = windows.permute(0, 1, 4, 5, 2, 3).reshape(
-        x.shape[0], x.shape[1] * kernel[0] * kernel[1], -1
+        x.shape[0], x.shape[1] * kernel[0] * kernel[1], rows * columns
     )
     return out.squeeze(0) if alone else out
 
@@ -227,12 +230,16 @@ def _pool_windows(
 
 
 def _max_pool(input: Tensor, n: int, args: Any, return_indices: bool) -> Any:
-    if return_indices:
-        raise NotImplementedError("gradfn's max_pool does not give indices")
     kernel, stride, padding, dilation, ceil = args
     windows = _pool_windows(input, n, kernel, stride, padding, dilation, ceil, -math.inf)
-    flat = windows.reshape(*windows.shape[: windows.dim() - n], -1)
-    return flat.max(-1)[0]
+    values, best = windows.flatten(-n).max(-1)
+    if not return_indices:
+        return values
+    shape = input.shape[input.dim() - n :]
+    places = PUBLIC["arange"](math.prod(shape)).reshape(shape)
+    numbers = _pool_windows(places, n, kernel, stride, padding, dilation, ceil, -1).flatten(-n)
+    found = numbers.expand(*best.shape, numbers.shape[-1]).gather(-1, best.unsqueeze(-1))
+    return values, found.squeeze(-1)
 
 
 def max_pool1d(

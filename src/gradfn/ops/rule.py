@@ -75,7 +75,8 @@ class Op:
         name, _, rest = signature.partition("(")
         self.name = name
         self.signature = rest.rpartition(")")[0]
-        self.params = [p for p in parameters(self.signature) if p != "*"]
+        self.names = parameters(self.signature)  # with the bare star
+        self.params = [p for p in self.names if p != "*"]
         self.kernel = kernel
         self.rules = rules
         self.takes = [
@@ -113,7 +114,7 @@ class Op:
         """The kernel's result for the row's arguments, `arrays` in the tensors' place."""
         values = dict(zip(self.params, args, strict=True))
         values.update(zip(self.takes, arrays, strict=True))
-        names = parameters(self.signature)
+        names = self.names
         star = names.index("*") if "*" in names else len(names)
         rest = names[star + 1 :]
         if not takes_names(self.kernel):

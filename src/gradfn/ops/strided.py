@@ -45,10 +45,10 @@ def _as_strided(a: Any, size: Any, stride: Any, storage_offset: Any = None) -> A
             f"{start}, and itemsize {a.itemsize} requiring a storage size of "
             f"{(last + 1) * a.itemsize} are out of bounds for storage of size {flat.nbytes}"
         )
-    memory = flat.reshape(-1, order="A")[start:]
-    return np.lib.stride_tricks.as_strided(
-        memory, size, tuple(s * a.itemsize for s in stride)
-    )
+    # Not by NumPy's as_strided, which would hide whose memory it is.
+    strides = tuple(s * a.itemsize for s in stride)
+    memory = flat.reshape(-1, order="A")
+    return np.ndarray(tuple(size), a.dtype, memory, start * a.itemsize, strides)
 
 
 def _strided_back(g: Any, own: Any, size: Any, stride: Any, offset: int) -> Any:
@@ -124,7 +124,7 @@ def size(self: Tensor, dim: Any = None) -> Any:
     if dim is None:
         return self.shape
     if not self._array.ndim:
-        raise IndexError("Dimension specified as {dim} but tensor has no dimensions")
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return self._array.shape[wrapped(dim, self._array.ndim)]
 
 

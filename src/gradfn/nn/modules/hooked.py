@@ -51,10 +51,13 @@ class Watcher:
     def __init__(self, module: Any) -> None:
         self.module = module
         self.grad_output: Any = None
+        self.has_inputs = False  # does any argument require grad?
 
     def on_inputs(self, args: Any) -> Any:
         """The arguments, behind a gate."""
-        return _through(args, self.inputs_known)
+        got = _through(args, self.inputs_known)
+        self.has_inputs = got is not args
+        return got
 
     def on_outputs(self, out: Any) -> Any:
         """The results, behind a gate."""
@@ -69,6 +72,8 @@ class Watcher:
             if got is not None:
                 grads = got if isinstance(got, tuple) else (got,)
         self.grad_output = grads
+        if not self.has_inputs:  # then nothing else will call the hooks
+            self.inputs_known((None,) * len(grads))
         return grads
 
     def inputs_known(self, grads: Any) -> Any:
