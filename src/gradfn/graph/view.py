@@ -29,6 +29,7 @@ from gradfn.graph.node import (
     node_extra,
     ticks,
 )
+from gradfn.graph.saved import RELEASED
 from gradfn.tensor import LEAF, UNTRACKED, Tensor, cell_of, extra_of, wrap
 
 # How a view was made; the larger number of a chain holds.
@@ -232,7 +233,9 @@ class CopySlices(Node):
 
     def release(self) -> None:
         """Lets go of what `fn` saved."""
-        self.fn.release()
+        if self.fn is not RELEASED:
+            self.fn.release()
+            self.fn = RELEASED
 
 
 def _some(grad: Any, others: list[Any], needs: int) -> Any:

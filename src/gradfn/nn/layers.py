@@ -102,6 +102,8 @@ def batch_norm(
     In training the running values are updated in place.
     """
     ndim = input.dim()
+    if ndim < 2 and not input.numel():
+        return input.clone()
     dims = (0, *range(2, ndim))
     if training or running_mean is None:
         n = input.numel() // max(input.shape[1], 1)
