@@ -318,7 +318,8 @@ class Run:
 
         As in PyTorch, the hooks of its tensor come before that only if it need not.
         """
-        assert self.captures is not None and self.plan is not None
+        assert self.captures is not None
+        assert self.plan is not None
         goes_on = node in self.plan
         if node in self.captures:
             if not goes_on and node.extra is not None:
@@ -332,7 +333,9 @@ class Run:
         usual = self.into_grad and type(self) is Run
         for leaf in self.leaves:
             extra = leaf._extra
-            if usual and (extra is None or (not extra.hooks and extra.accumulator is None)):
+            if usual and (
+                extra is None or (not extra.hooks and extra.accumulator is None)
+            ):
                 accumulate_array(leaf, pending.pop(leaf), 0)
             else:
                 self.arrive(leaf, pending.pop(leaf), 1)

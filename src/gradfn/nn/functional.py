@@ -58,6 +58,80 @@ from gradfn.ops.rule import op
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
+    "bilinear",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "celu",
+    "conv1d",
+    "conv2d",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
+    "dropout",
+    "elu",
+    "embedding",
+    "fold",
+    "gaussian_nll_loss",
+    "gelu",
+    "glu",
+    "group_norm",
+    "gumbel_softmax",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "instance_norm",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "local_response_norm",
+    "log_softmax",
+    "logsigmoid",
+    "margin_ranking_loss",
+    "max_pool1d",
+    "max_pool2d",
+    "mish",
+    "mse_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "pad",
+    "pairwise_distance",
+    "poisson_nll_loss",
+    "prelu",
+    "relu",
+    "relu6",
+    "relu_",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "selu",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "triplet_margin_loss",
+    "unfold",
+]
+
 # -- activations -------------------------------------------------------------------------
 
 
@@ -184,7 +258,9 @@ def tanhshrink(input: Tensor) -> Any:
 def softshrink(input: Tensor, lambd: float = 0.5) -> Any:
     """x moved towards 0 by lambd, and 0 within lambd of it."""
     if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+        raise RuntimeError(
+            f"lambda must be greater or equal to 0, but found to be {lambd}."
+        )
     moved = PUBLIC["where"](input > 0, input - lambd, input + lambd)
     return moved.masked_fill(input.abs() <= lambd, 0.0)
 
@@ -194,7 +270,9 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Any:
     return input.masked_fill((input >= -lambd) & (input <= lambd), 0.0)
 
 
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
+def threshold(
+    input: Tensor, threshold: float, value: float, inplace: bool = False
+) -> Any:
     """x where above the threshold, else `value`."""
     return _result(input, input.masked_fill(input <= threshold, value), inplace)
 
@@ -227,17 +305,23 @@ def glu(input: Tensor, dim: int = -1) -> Any:
     return a * b.sigmoid()
 
 
-def softmax(input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def softmax(
+    input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None
+) -> Any:
     """exp(x) / sum(exp(x)) along `dim`."""
     return input.softmax(_softmax_dim(input, dim), dtype)
 
 
-def softmin(input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def softmin(
+    input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None
+) -> Any:
     """softmax of -x."""
     return (-input).softmax(_softmax_dim(input, dim), dtype)
 
 
-def log_softmax(input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def log_softmax(
+    input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = None
+) -> Any:
     """The logarithm of softmax."""
     return input.log_softmax(_softmax_dim(input, dim), dtype)
 
@@ -259,8 +343,3 @@ def gumbel_softmax(
     best = soft.max(dim, keepdim=True)[1]
     one = PUBLIC["zeros_like"](logits).scatter_(dim, best, 1.0)
     return one - soft.detach() + soft
-
-
-__all__ = sorted(
-    n for n, v in globals().items() if not n.startswith("_") and callable(v) and n not in ("Any", "Tensor", "op")
-)

@@ -59,7 +59,9 @@ def _written(tensor: Tensor, method: str, *args: Any, **options: Any) -> Tensor:
         return getattr(tensor, method)(*args, **options)  # type: ignore[no-any-return]
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None
+) -> Tensor:
     """From the uniform distribution on [a, b)."""
     return _written(tensor, "uniform_", a, b, generator=generator)
 
@@ -128,7 +130,9 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+        raise ValueError(
+            f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']"
+        )
     fan = fans(tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 

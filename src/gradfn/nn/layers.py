@@ -54,10 +54,18 @@ def _scaled(out: Tensor, weight: Any, bias: Any) -> Any:
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
 ) -> Any:
     """Mean 0 and variance 1 over the last dims, then weight and bias."""
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = (
+        (normalized_shape,)
+        if isinstance(normalized_shape, int)
+        else tuple(normalized_shape)
+    )
     if tuple(input.shape[-len(shape) :]) != shape:
         raise RuntimeError(
             f"Given normalized_shape={list(shape)}, expected input with shape [*, "
@@ -109,7 +117,8 @@ def batch_norm(
         n = input.numel() // max(input.shape[1], 1)
         if training and n == 1:
             raise ValueError(
-                f"Expected more than 1 value per channel when training, got input size {input.shape}"
+                "Expected more than 1 value per channel when training, got input size "
+                f"{input.shape}"
             )
         mean = input.mean(dims, True)
         away = input - mean
@@ -142,7 +151,9 @@ def instance_norm(
     """Mean 0 and variance 1 of each channel of each sample."""
     ndim = input.dim()
     if not use_input_stats:
-        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+        return batch_norm(
+            input, running_mean, running_var, weight, bias, False, momentum, eps
+        )
     dims = tuple(range(2, ndim))
     if running_mean is not None:
         n = input.numel() // (input.shape[0] * input.shape[1])
@@ -155,7 +166,11 @@ def instance_norm(
 
 
 def group_norm(
-    input: Tensor, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+    input: Tensor,
+    num_groups: int,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
 ) -> Any:
     """Mean 0 and variance 1 over groups of channels of each sample."""
     n, channels = input.shape[:2]
@@ -186,7 +201,9 @@ def local_response_norm(
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
     """1 at each class, 0 elsewhere, in a new last dim."""
     if tensor.dtype is not PUBLIC["tensor"](0).dtype:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+        raise RuntimeError(
+            "one_hot is only applicable to index tensor of type LongTensor."
+        )
     if tensor.numel() and int(tensor.min()) < 0:
         raise RuntimeError("Class values must be non-negative.")
     n = num_classes if num_classes >= 0 else int(tensor.max()) + 1
@@ -214,7 +231,9 @@ def embedding(
         here = (input == index).unsqueeze(-1)
         out = PUBLIC["where"](here, out.detach(), out)
     if scale_grad_by_freq:
-        counts = input.reshape(-1).bincount(minlength=weight.shape[0])[input].unsqueeze(-1)
+        counts = (
+            input.reshape(-1).bincount(minlength=weight.shape[0])[input].unsqueeze(-1)
+        )
         out = out / counts + (out - out / counts).detach()
     return out
 

@@ -10,7 +10,9 @@ from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
 
-def reduced(loss: Tensor, reduction: str, size_average: Any = None, reduce: Any = None) -> Any:
+def reduced(
+    loss: Tensor, reduction: str, size_average: Any = None, reduce: Any = None
+) -> Any:
     """The loss as it is, its sum or its mean. ValueError for other reductions."""
     if size_average is not None or reduce is not None:
         mean = size_average is None or size_average
@@ -161,7 +163,9 @@ def cross_entropy(
     hard = nll_loss(log_p, target, weight, ignore_index=ignore_index, reduction=reduction)
     if not label_smoothing:
         return hard
-    return _smoothed(log_p, target, weight, ignore_index, reduction, label_smoothing, dim, hard)
+    return _smoothed(
+        log_p, target, weight, ignore_index, reduction, label_smoothing, dim, hard
+    )
 
 
 def _along(weight: Tensor, ndim: int, dim: int) -> Any:
@@ -287,7 +291,11 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Any:
     """Minus the log-likelihood of counts with rates exp(input), or input."""
-    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    loss = (
+        input.exp() - target * input
+        if log_input
+        else input - target * (input + eps).log()
+    )
     if full:
         stirling = target * target.log() - target + (target * (2 * math.pi)).log() * 0.5
         loss = loss + stirling.masked_fill(target <= 1, 0.0)
@@ -310,7 +318,10 @@ def gaussian_nll_loss(
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
-        elif not (input.shape[:-1] == var.shape[:-1] and var.shape[-1] == 1) and var.numel() != 1:
+        elif (
+            not (input.shape[:-1] == var.shape[:-1] and var.shape[-1] == 1)
+            and var.numel() != 1
+        ):
             raise ValueError("var is of incorrect size")
     # Below eps the value counts, not the derivative.
     safe = var + (var.detach().clamp(min=eps) - var.detach())
@@ -398,7 +409,9 @@ def cosine_embedding_loss(
     eps = 1e-12
     dim = target.dim()
     dot = (input1 * input2).sum(dim)
-    size = (((input1 * input1).sum(dim) + eps) * ((input2 * input2).sum(dim) + eps)).sqrt()
+    size = (
+        ((input1 * input1).sum(dim) + eps) * ((input2 * input2).sum(dim) + eps)
+    ).sqrt()
     cosine = dot / size
     zero = PUBLIC["zeros_like"](cosine)
     near = PUBLIC["where"](target == 1, 1 - cosine, zero)

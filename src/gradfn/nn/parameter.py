@@ -33,7 +33,7 @@ class Parameter(Tensor):
             t._grad_fn = LEAF
         return t
 
-    def __repr__(self) -> str:  # type: ignore[override]
+    def __repr__(self) -> str:
         plain = wrap(self._array)
         plain._grad_fn = self._grad_fn
         return f"Parameter containing:\n{plain!r}"

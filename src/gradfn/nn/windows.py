@@ -17,8 +17,8 @@ def _tuple(x: Any, n: int) -> tuple[int, ...]:
     """n ints from one, or from n."""
     if isinstance(x, int):
         return (x,) * n
-    x = tuple(x)
-    return x * n if len(x) == 1 else x
+    several: tuple[int, ...] = tuple(x)
+    return several * n if len(several) == 1 else several
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Any:
@@ -34,9 +34,13 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> A
     for back, (before, after) in enumerate(pairs):
         dim = input.dim() - 1 - back
         if mode == "constant":
-            input = _pad_constant(input, dim, before, after, 0 if value is None else value)
+            input = _pad_constant(
+                input, dim, before, after, 0 if value is None else value
+            )
         elif before or after:
-            input = input.index_select(dim, _pad_index(input.shape[dim], before, after, mode))
+            input = input.index_select(
+                dim, _pad_index(input.shape[dim], before, after, mode)
+            )
     return input.clone() if all(p == (0, 0) for p in pairs) else input
 
 
@@ -90,7 +94,13 @@ def _windows(x: Tensor, kernel: Any, stride: Any, dilation: Any) -> Any:
 
 
 def _convolve(
-    input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+    input: Tensor,
+    weight: Tensor,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
 ) -> Any:
     n = weight.dim() - 2
     alone = input.dim() == n + 1
@@ -118,7 +128,9 @@ def _convolve(
     rows = grouped.permute(order).reshape(groups, -1, size)
     columns = weight.reshape(groups, outs, size).transpose(1, 2)
     out = rows.bmm(columns).reshape(groups, batch, *places, outs)
-    out = out.permute(1, 0, 2 + n, *range(2, 2 + n)).reshape(batch, groups * outs, *places)
+    out = out.permute(1, 0, 2 + n, *range(2, 2 + n)).reshape(
+        batch, groups * outs, *places
+    )
     if bias is not None:
         out = out + bias.reshape(-1, *[1] * n)
     return out.squeeze(0) if alone else out
@@ -207,7 +219,14 @@ def fold(
 
 
 def _pool_windows(
-    input: Tensor, n: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, fill: Any
+    input: Tensor,
+    n: int,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil: bool,
+    fill: Any,
 ) -> Any:
     kernel = _tuple(kernel, n)
     stride = kernel if stride in (None, ()) else _tuple(stride, n)
@@ -237,7 +256,9 @@ def _max_pool(input: Tensor, n: int, args: Any, return_indices: bool) -> Any:
         return values
     shape = input.shape[input.dim() - n :]
     places = PUBLIC["arange"](math.prod(shape)).reshape(shape)
-    numbers = _pool_windows(places, n, kernel, stride, padding, dilation, ceil, -1).flatten(-n)
+    numbers = _pool_windows(
+        places, n, kernel, stride, padding, dilation, ceil, -1
+    ).flatten(-n)
     found = numbers.expand(*best.shape, numbers.shape[-1]).gather(-1, best.unsqueeze(-1))
     return values, found.squeeze(-1)
 
@@ -252,7 +273,9 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> Any:
     """The largest element of each window over the last dim."""
-    return _max_pool(input, 1, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+    return _max_pool(
+        input, 1, (kernel_size, stride, padding, dilation, ceil_mode), return_indices
+    )
 
 
 def max_pool2d(
@@ -265,18 +288,28 @@ def max_pool2d(
     return_indices: bool = False,
 ) -> Any:
     """The largest element of each window over the last two dims."""
-    return _max_pool(input, 2, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+    return _max_pool(
+        input, 2, (kernel_size, stride, padding, dilation, ceil_mode), return_indices
+    )
 
 
 def _avg_pool(
-    input: Tensor, n: int, kernel: Any, stride: Any, padding: Any, ceil: bool, count_pad: bool
+    input: Tensor,
+    n: int,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    ceil: bool,
+    count_pad: bool,
 ) -> Any:
     dims = tuple(range(-n, 0))
     windows = _pool_windows(input, n, kernel, stride, padding, 1, ceil, 0.0)
     total = windows.sum(dims)
     ones = PUBLIC["ones"](input.shape[input.dim() - n :], dtype=input.dtype)
     if count_pad and any(_tuple(padding, n)):
-        inner = pad(ones, [p for q in reversed(_tuple(padding, n)) for p in (q, q)], value=1.0)
+        inner = pad(
+            ones, [p for q in reversed(_tuple(padding, n)) for p in (q, q)], value=1.0
+        )
         counts = _pool_windows(inner, n, kernel, stride, 0, 1, ceil, 0.0).sum(dims)
         counts = counts[tuple(slice(m) for m in total.shape[total.dim() - n :])]
     else:
@@ -330,5 +363,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
     """The same over the last two dims; None keeps a size."""
-    rows, columns = (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
+    rows, columns = (
+        (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
+    )
     return _adaptive(_adaptive(input, -2, rows), -1, columns)

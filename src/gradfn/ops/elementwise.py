@@ -533,6 +533,6 @@ operator("__rsub__", "rsub")
 operator("__rmul__", "mul")
 Tensor.__rfloordiv__ = reflected("floor_divide")  # type: ignore[attr-defined]
 Tensor.__rmod__ = reflected("remainder")  # type: ignore[attr-defined]
-Tensor.__rtruediv__ = _reversed_div  # type: ignore[attr-defined]
+Tensor.__rtruediv__ = _reversed_div  # type: ignore[method-assign]
 Tensor.__idiv__ = Tensor.div_  # type: ignore[attr-defined]
 Tensor.__rdiv__ = _reversed_div  # type: ignore[attr-defined]

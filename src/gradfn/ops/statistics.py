@@ -227,7 +227,10 @@ def norm(
 ) -> Any:
     """The p-norm of all elements, or along `dim`; "fro" and None are the 2-norm."""
     if p == "nuc":
-        raise NotImplementedError("norm: gradfn has no nuclear norm yet")
+        from importlib import import_module
+
+        linalg: Any = import_module("gradfn.linalg")
+        return linalg.matrix_norm(self, "nuc", dim or (-2, -1), keepdim)
     order = 2 if p is None or p == "fro" else p
     return vector_norm(self, order, dim, keepdim, dtype=dtype)
 

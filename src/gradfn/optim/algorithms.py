@@ -8,7 +8,17 @@ from gradfn.ops.world import PUBLIC
 from gradfn.optim.optimizer import Optimizer, checked
 from gradfn.tensor import Tensor
 
-__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RMSprop", "Rprop"]
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RMSprop",
+    "Rprop",
+]
 
 
 def zeros(p: Tensor) -> Any:
@@ -37,7 +47,11 @@ class SGD(Optimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         settings = {"lr": lr, "momentum": momentum, "dampening": dampening}
-        settings |= {"weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize}
+        settings |= {
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+        }
         super().__init__(params, settings)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
@@ -80,7 +94,11 @@ class Adam(Optimizer):
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """p -= lr * mean / (sqrt(mean square) + eps), both without their bias."""
-        lr, (beta1, beta2), decay = float(group["lr"]), group["betas"], group["weight_decay"]
+        lr, (beta1, beta2), decay = (
+            float(group["lr"]),
+            group["betas"],
+            group["weight_decay"],
+        )
         if not state:
             state["step"] = PUBLIC["tensor"](0.0)
             state["exp_avg"], state["exp_avg_sq"] = zeros(p), zeros(p)
@@ -140,13 +158,22 @@ class NAdam(Optimizer):
     ) -> None:
         settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         settings |= {"momentum_decay": momentum_decay, "maximize": maximize}
-        super().__init__(params, settings | {"decoupled_weight_decay": decoupled_weight_decay})
+        super().__init__(
+            params, settings | {"decoupled_weight_decay": decoupled_weight_decay}
+        )
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """Adam's step with a look ahead along the mean."""
-        lr, (beta1, beta2), decay = float(group["lr"]), group["betas"], group["weight_decay"]
+        lr, (beta1, beta2), decay = (
+            float(group["lr"]),
+            group["betas"],
+            group["weight_decay"],
+        )
         if not state:
-            state["step"], state["mu_product"] = PUBLIC["tensor"](0.0), PUBLIC["tensor"](1.0)
+            state["step"], state["mu_product"] = (
+                PUBLIC["tensor"](0.0),
+                PUBLIC["tensor"](1.0),
+            )
             state["exp_avg"], state["exp_avg_sq"] = zeros(p), zeros(p)
         state["step"] += 1
         step = state["step"].item()
@@ -216,7 +243,12 @@ class Adagrad(Optimizer):
         maximize: bool = False,
         **_: Any,
     ) -> None:
-        settings = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
+        settings = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+        }
         settings |= {"initial_accumulator_value": initial_accumulator_value}
         super().__init__(params, settings | {"maximize": maximize})
 
@@ -326,7 +358,12 @@ class Rprop(Optimizer):
         maximize: bool = False,
         **_: Any,
     ) -> None:
-        settings = {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
+        settings = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "maximize": maximize,
+        }
         super().__init__(params, settings)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
@@ -337,7 +374,11 @@ class Rprop(Optimizer):
         state["step"] += 1
         down, up = group["etas"]
         turned = grad * state["prev"]
-        factor = PUBLIC["ones_like"](p).masked_fill_(turned > 0, up).masked_fill_(turned < 0, down)
+        factor = (
+            PUBLIC["ones_like"](p)
+            .masked_fill_(turned > 0, up)
+            .masked_fill_(turned < 0, down)
+        )
         size = state["step_size"].mul_(factor).clamp_(*group["step_sizes"])
         grad = grad.masked_fill(turned < 0, 0.0)
         p.addcmul_(grad.sign(), size, value=-1)

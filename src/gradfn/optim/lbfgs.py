@@ -39,7 +39,9 @@ class LBFGS(Optimizer):
         }
         super().__init__(params, settings)
         if len(self.param_groups) != 1:
-            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+            raise ValueError(
+                "LBFGS doesn't support per-parameter options (parameter groups)"
+            )
         if line_search_fn not in (None, "strong_wolfe"):
             raise RuntimeError("only 'strong_wolfe' is supported")
 
@@ -61,22 +63,40 @@ class LBFGS(Optimizer):
                 if slope > -group["tolerance_change"]:
                     break
                 begin = not state["pairs"] and not state.get("moved")
-                rate = min(1.0, 1.0 / float(grad.abs().sum())) * group["lr"] if begin else group["lr"]
+                rate = (
+                    min(1.0, 1.0 / float(grad.abs().sum())) * group["lr"]
+                    if begin
+                    else group["lr"]
+                )
                 state["moved"] = True
                 before = [p.clone() for p in params]
-                rate, new_loss, used = self._move(closure, before, way, rate, float(loss), slope)
+                rate, new_loss, used = self._move(
+                    closure, before, way, rate, float(loss), slope
+                )
                 evaluations += used
                 new_grad = _flat(params)
-                _remember(state["pairs"], way * rate, new_grad - grad, group["history_size"])
+                _remember(
+                    state["pairs"], way * rate, new_grad - grad, group["history_size"]
+                )
                 change = abs(float(new_loss) - float(loss))
                 loss, grad = new_loss, new_grad
                 small = float((way * rate).abs().max()) <= group["tolerance_change"]
-                if evaluations >= group["max_eval"] or small or change < group["tolerance_change"]:
+                if (
+                    evaluations >= group["max_eval"]
+                    or small
+                    or change < group["tolerance_change"]
+                ):
                     break
         return first
 
     def _move(
-        self, closure: Any, before: Any, way: Tensor, rate: float, loss: float, slope: float
+        self,
+        closure: Any,
+        before: Any,
+        way: Tensor,
+        rate: float,
+        loss: float,
+        slope: float,
     ) -> Any:
         params = self.param_groups[0]["params"]
         searching = self.param_groups[0]["line_search_fn"] is not None
@@ -84,9 +104,13 @@ class LBFGS(Optimizer):
             _set(params, before, way, rate)
             new_loss = _evaluate(closure)
             enough = float(new_loss) <= loss + 1e-4 * rate * slope
-            if not searching or (enough and abs(float(_flat(params).dot(way))) <= 0.9 * abs(slope)):
+            if not searching or (
+                enough and abs(float(_flat(params).dot(way))) <= 0.9 * abs(slope)
+            ):
                 return rate, new_loss, tries
-            rate = rate * 2 if enough and float(_flat(params).dot(way)) < 0 else rate * 0.5
+            rate = (
+                rate * 2 if enough and float(_flat(params).dot(way)) < 0 else rate * 0.5
+            )
         return rate, new_loss, tries
 
 
@@ -97,7 +121,9 @@ def _evaluate(closure: Any) -> Any:
 
 def _flat(params: Any) -> Any:
     parts = [
-        PUBLIC["zeros"](p.numel(), dtype=p.dtype) if p.grad is None else p.grad.reshape(-1)
+        PUBLIC["zeros"](p.numel(), dtype=p.dtype)
+        if p.grad is None
+        else p.grad.reshape(-1)
         for p in params
     ]
     return PUBLIC["cat"](parts)

@@ -59,7 +59,9 @@ class LambdaLR(LRScheduler):
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1) -> None:
         n = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * n
+        self.lr_lambdas = (
+            list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * n
+        )
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
@@ -71,19 +73,25 @@ class LambdaLR(LRScheduler):
 class StepLR(LRScheduler):
     """Times gamma every step_size epochs."""
 
-    def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
         """base * gamma ** (epoch // step_size)."""
-        return [b * self.gamma ** (self.last_epoch // self.step_size) for b in self.base_lrs]
+        return [
+            b * self.gamma ** (self.last_epoch // self.step_size) for b in self.base_lrs
+        ]
 
 
 class MultiStepLR(LRScheduler):
     """Times gamma at each milestone."""
 
-    def __init__(self, optimizer: Any, milestones: Any, gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Any, milestones: Any, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -109,7 +117,11 @@ class ConstantLR(LRScheduler):
     """Times factor for the first epochs."""
 
     def __init__(
-        self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+        self,
+        optimizer: Any,
+        factor: float = 1.0 / 3,
+        total_iters: int = 5,
+        last_epoch: int = -1,
     ) -> None:
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
@@ -145,7 +157,9 @@ class LinearLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Half a wave of a cosine from the initial rate to eta_min (Loshchilov and Hutter)."""
 
-    def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -175,7 +189,11 @@ class ReduceLROnPlateau:
         if mode not in ("min", "max"):
             raise ValueError(f"mode {mode} is unknown!")
         self.optimizer, self.mode, self.factor = optimizer, mode, factor
-        self.patience, self.threshold, self.threshold_mode = patience, threshold, threshold_mode
+        self.patience, self.threshold, self.threshold_mode = (
+            patience,
+            threshold,
+            threshold_mode,
+        )
         self.cooldown, self.min_lr, self.eps = cooldown, min_lr, eps
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
@@ -184,7 +202,11 @@ class ReduceLROnPlateau:
         """Is it an improvement by more than the threshold?"""
         sign = 1 if self.mode == "min" else -1
         if self.threshold_mode == "rel":
-            limit = self.best * (1 - sign * self.threshold) if math.isfinite(self.best) else self.best
+            limit = (
+                self.best * (1 - sign * self.threshold)
+                if math.isfinite(self.best)
+                else self.best
+            )
         else:
             limit = self.best - sign * self.threshold
         return sign * metric < sign * limit

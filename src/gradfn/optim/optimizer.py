@@ -55,13 +55,17 @@ class Optimizer:
         param_group["params"] = params
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
+                raise TypeError(
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    f"{type(p).__name__}"
+                )
             if not (p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, value in self.defaults.items():
             if value is required and name not in param_group:
                 raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                    "parameter group didn't specify a value of required optimization "
+                    f"parameter {name}"
                 )
             param_group.setdefault(name, value)
         known = {id(p) for group in self.param_groups for p in group["params"]}
@@ -123,7 +127,9 @@ class Optimizer:
         """Takes over state and settings. ValueError if the groups don't match."""
         groups = deepcopy(state_dict["param_groups"])
         if len(groups) != len(self.param_groups):
-            raise ValueError("loaded state dict has a different number of parameter groups")
+            raise ValueError(
+                "loaded state dict has a different number of parameter groups"
+            )
         by_number: dict[int, Any] = {}
         for mine, theirs in zip(self.param_groups, groups, strict=True):
             if len(mine["params"]) != len(theirs["params"]):
@@ -135,7 +141,10 @@ class Optimizer:
             mine.update({k: v for k, v in theirs.items() if k != "params"})
         self.state = defaultdict(dict)
         for number, state in state_dict["state"].items():
-            copied = {k: v.clone() if isinstance(v, Tensor) else deepcopy(v) for k, v in state.items()}
+            copied = {
+                k: v.clone() if isinstance(v, Tensor) else deepcopy(v)
+                for k, v in state.items()
+            }
             self.state[by_number[number]] = copied
 
     def __repr__(self) -> str:

@@ -46,7 +46,9 @@ def _module(name: str, function: str, settings: dict[str, Any]) -> type[Module]:
         given = {**settings, **dict(zip(settings, args)), **kwargs}
         for key in given:
             if key not in settings:
-                raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{key}'")
+                raise TypeError(
+                    f"{name}.__init__() got an unexpected keyword argument '{key}'"
+                )
         for key, value in given.items():
             setattr(self, key, value)
 
@@ -58,7 +60,9 @@ def _module(name: str, function: str, settings: dict[str, Any]) -> type[Module]:
 
     def extra_repr(self: Any) -> str:
         shown = [(k, getattr(self, k)) for k in settings]
-        return ", ".join(f"{k}={v!r}" for k, v in shown if k != "inplace" or v or name == "Dropout")
+        return ", ".join(
+            f"{k}={v!r}" for k, v in shown if k != "inplace" or v or name == "Dropout"
+        )
 
     body = {"__init__": __init__, "forward": forward, "extra_repr": extra_repr}
     made = type(name, (Module,), body)

@@ -19,7 +19,7 @@ class _Numbered(Module):
         n = len(self._modules)
         if not -n <= i < n:
             raise IndexError(f"index {i} is out of range")
-        return list(self._modules)[i]
+        return str(list(self._modules)[i])
 
     def __len__(self) -> int:
         return len(self._modules)

@@ -59,7 +59,9 @@ class Linear(Module):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = _empty(out_features, in_features, dtype=dtype)
-        self.register_parameter("bias", _empty(out_features, dtype=dtype) if bias else None)
+        self.register_parameter(
+            "bias", _empty(out_features, dtype=dtype) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -84,12 +86,16 @@ class Linear(Module):
 class Bilinear(Module):
     """x1 @ weight[k] @ x2 + bias[k] for each output."""
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True) -> None:
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True
+    ) -> None:
         super().__init__()
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
         bound = 1 / math.sqrt(in1_features)
-        self.weight = init.uniform_(_empty(out_features, in1_features, in2_features), -bound, bound)
+        self.weight = init.uniform_(
+            _empty(out_features, in1_features, in2_features), -bound, bound
+        )
         made = init.uniform_(_empty(out_features), -bound, bound) if bias else None
         self.register_parameter("bias", made)  # type: ignore[arg-type]
 
@@ -134,7 +140,11 @@ class Embedding(Module):
     """The rows of a table at given indices."""
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: Any = None, **options: Any
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: Any = None,
+        **options: Any,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
@@ -177,19 +187,27 @@ class _Conv(Module):
         if in_channels % groups or out_channels % groups:
             raise ValueError("in_channels and out_channels must be divisible by groups")
         if padding_mode != "zeros":
-            raise NotImplementedError(f"padding_mode={padding_mode!r}: gradfn has 'zeros' only")
+            raise NotImplementedError(
+                f"padding_mode={padding_mode!r}: gradfn has 'zeros' only"
+            )
         n = self._n
 
         def several(x: Any) -> Any:
             return (x,) * n if isinstance(x, int) else tuple(x)
 
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.in_channels, self.out_channels, self.groups = (
+            in_channels,
+            out_channels,
+            groups,
+        )
         self.kernel_size, self.stride = several(kernel_size), several(stride)
         self.dilation = several(dilation)
         self.padding = padding if isinstance(padding, str) else several(padding)
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self.weight = _empty(*shape, dtype=dtype)
-        self.register_parameter("bias", _empty(out_channels, dtype=dtype) if bias else None)
+        self.register_parameter(
+            "bias", _empty(out_channels, dtype=dtype) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -203,7 +221,13 @@ class _Conv(Module):
         """The convolution of the input."""
         convolve = F.conv1d if self._n == 1 else F.conv2d
         return convolve(
-            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.groups,
         )
 
     def extra_repr(self) -> str:
@@ -250,19 +274,24 @@ class _BatchNorm(Module):
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         zeros, ones = PUBLIC["zeros"], PUBLIC["ones"]
-        self.register_parameter("weight", Parameter(ones(num_features)) if affine else None)
-        self.register_parameter("bias", Parameter(zeros(num_features)) if affine else None)
+        self.register_parameter(
+            "weight", Parameter(ones(num_features)) if affine else None
+        )
+        self.register_parameter(
+            "bias", Parameter(zeros(num_features)) if affine else None
+        )
         track = track_running_stats
         self.register_buffer("running_mean", zeros(num_features) if track else None)
         self.register_buffer("running_var", ones(num_features) if track else None)
-        self.register_buffer("num_batches_tracked", PUBLIC["tensor"](0) if track else None)
+        self.register_buffer(
+            "num_batches_tracked", PUBLIC["tensor"](0) if track else None
+        )
 
     def forward(self, input: Any) -> Any:
         """`nn.functional.batch_norm` of the input."""
         if input.dim() not in self._dims:
-            raise ValueError(
-                f"expected {' or '.join(f'{d}D' for d in self._dims)} input (got {input.dim()}D input)"
-            )
+            wanted = " or ".join(f"{d}D" for d in self._dims)
+            raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
@@ -322,7 +351,9 @@ class LayerNorm(Module):
 
     def forward(self, input: Any) -> Any:
         """`nn.functional.layer_norm` of the input."""
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        return F.layer_norm(
+            input, self.normalized_shape, self.weight, self.bias, self.eps
+        )
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -336,7 +367,12 @@ class GroupNorm(Module):
     """Normalisation over groups of channels."""
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, **_: Any
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        **_: Any,
     ) -> None:
         super().__init__()
         if num_channels % num_groups:
@@ -373,7 +409,9 @@ def _pool(name: str, function: str, names: tuple[str, ...]) -> type[Module]:
         return getattr(F, function)(input, **{n: getattr(self, n) for n in names})
 
     def extra_repr(self: Any) -> str:
-        return ", ".join(f"{n}={getattr(self, n)}" for n in names if n != "count_include_pad")
+        return ", ".join(
+            f"{n}={getattr(self, n)}" for n in names if n != "count_include_pad"
+        )
 
     body = {"__init__": __init__, "forward": forward, "extra_repr": extra_repr}
     made = type(name, (Module,), body)

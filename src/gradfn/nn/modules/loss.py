@@ -24,7 +24,10 @@ _TABLE: dict[str, tuple[str, dict[str, Any]]] = {
         {"weight": None, "pos_weight": None},
     ),
     "KLDivLoss": ("kl_div", {"log_target": False}),
-    "PoissonNLLLoss": ("poisson_nll_loss", {"log_input": True, "full": False, "eps": 1e-8}),
+    "PoissonNLLLoss": (
+        "poisson_nll_loss",
+        {"log_input": True, "full": False, "eps": 1e-8},
+    ),
     "GaussianNLLLoss": ("gaussian_nll_loss", {"full": False, "eps": 1e-6}),
     "HingeEmbeddingLoss": ("hinge_embedding_loss", {"margin": 1.0}),
     "SoftMarginLoss": ("soft_margin_loss", {}),
@@ -47,7 +50,9 @@ def _module(name: str, function: str, settings: dict[str, Any]) -> type[Module]:
         self.reduction = reduction
         for key, value in given.items():
             if key not in settings:
-                raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{key}'")
+                raise TypeError(
+                    f"{name}.__init__() got an unexpected keyword argument '{key}'"
+                )
             if key in _TENSORS:
                 self.register_buffer(key, value)
             else:

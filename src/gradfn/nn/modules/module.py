@@ -102,7 +102,11 @@ class Module:
         super().__setattr__(name, value)
 
     def _replace(self, kind: str, name: str, value: Any) -> None:
-        wanted = {"_parameters": "parameter", "_modules": "child module", "_buffers": "buffer"}
+        wanted = {
+            "_parameters": "parameter",
+            "_modules": "child module",
+            "_buffers": "buffer",
+        }
         allowed = value is None or (kind == "_buffers" and isinstance(value, Tensor))
         if not allowed:
             raise TypeError(
@@ -152,7 +156,9 @@ class Module:
             )
         self._parameters[name] = param
 
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+    def register_buffer(
+        self, name: str, tensor: Tensor | None, persistent: bool = True
+    ) -> None:
         """Adds a tensor that is state and no parameter; persistent: in the state_dict."""
         self._check_name(name, "_buffers", "buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -190,7 +196,10 @@ class Module:
     # -- finding -------------------------------------------------------------------------
 
     def named_modules(
-        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+        self,
+        memo: set[Any] | None = None,
+        prefix: str = "",
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Module]]:
         """This module and all below it, with their dotted names, each once."""
         memo = set() if memo is None else memo
@@ -376,7 +385,11 @@ class Module:
     # -- state ---------------------------------------------------------------------------
 
     def state_dict(
-        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+        self,
+        *args: Any,
+        destination: Any = None,
+        prefix: str = "",
+        keep_vars: bool = False,
     ) -> Any:
         """Parameters and persistent buffers by their dotted names, detached."""
         if destination is None:
@@ -391,7 +404,9 @@ class Module:
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(
-                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+                    destination=destination,
+                    prefix=f"{prefix}{name}.",
+                    keep_vars=keep_vars,
                 )
         for hook in self._state_dict_hooks.values():
             hook(self, destination, prefix, {})
@@ -417,7 +432,9 @@ class Module:
         errors: list[str] = []
         used: set[str] = set()
         for path, module in self.named_modules(remove_duplicate=False):
-            module._load_own(f"{path}." if path else "", state_dict, assign, missing, errors, used)
+            module._load_own(
+                f"{path}." if path else "", state_dict, assign, missing, errors, used
+            )
         unexpected = [key for key in state_dict if key not in used]
         if strict and unexpected:
             names = ", ".join(f'"{k}"' for k in unexpected)
@@ -427,7 +444,9 @@ class Module:
             errors.insert(0, f"Missing key(s) in state_dict: {names}. ")
         if errors:
             told = "\n\t".join(errors)
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{told}")
+            raise RuntimeError(
+                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{told}"
+            )
         return _IncompatibleKeys(missing, unexpected)
 
     def _load_own(
@@ -458,7 +477,9 @@ class Module:
                     )
                 elif assign:
                     grad = value.requires_grad
-                    group[name] = Parameter(given, grad) if isinstance(value, Parameter) else given
+                    group[name] = (
+                        Parameter(given, grad) if isinstance(value, Parameter) else given
+                    )
                 else:
                     with no_grad():
                         value.copy_(given)
@@ -494,7 +515,9 @@ class Module:
         """Calls `hook(module, args, output)` after forward; it may return another output."""
         return self._register("_forward_hooks", (hook, with_kwargs), prepend)
 
-    def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_hook(
+        self, hook: Any, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls `hook(module, grad_input, grad_output)` when both are known.
 
         It may return other gradients in the place of grad_input.
@@ -546,4 +569,3 @@ class Module:
 
     def __setstate__(self, state: Any) -> None:
         self.__dict__.update(state)
-
