@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import gradfn
@@ -88,8 +88,8 @@ class Machine:
                     t.grad_fn
                 out = getattr(self, f"do_{name}")(*given_tensors, *numbers)
             except Exception as error:
-                kind = type(error).__name__
-                self.log.append(f"{name}: {kind}")
+                assume("INTERNAL ASSERT" not in str(error))  # a bug that PyTorch admits
+                self.log.append(f"{name}: {type(error).__name__}")
                 continue
             for t in out if isinstance(out, (tuple, list)) else [out]:
                 if t is not None and len(self.tensors) < 24:
@@ -215,6 +215,7 @@ def facts(t: Any) -> Any:
     try:
         return told(t)
     except RuntimeError as error:
+        assume("INTERNAL ASSERT" not in str(error))
         return str(error)[:60]
 
 
