@@ -110,11 +110,7 @@ op(
 def _cofactors_grad(g: Any, xp: Any, self: Any, result: Any) -> Any:
     inverse = adjoint(xp.linalg_inv(self))
     trace = xp.sum(xp.sum(g * result.conj(), -1, True), -2, True)
-    turned = xp._matmul(
-        xp._matmul(inverse, adjoint(g * 1).conj().mT.mT.conj()),
-        adjoint(result).conj().mT.mT.conj(),
-    )
-    return trace * inverse - turned
+    return trace * inverse - xp._matmul(xp._matmul(result.conj(), g.mT), inverse)
 
 
 _det_row = op(
