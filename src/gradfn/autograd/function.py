@@ -336,6 +336,8 @@ def become(ctx: FunctionNode, t: Tensor, node: Any) -> None:
                 f"{ctx._forward_cls.__name__}: a Function that writes into a view must "
                 "return exactly one output"
             )
+        if t._extra is not None:
+            t._extra.grad = None  # it was that of the value before
         rebase(t, node, dirty_bit(ctx, t))
         return
     t._grad_fn = node
