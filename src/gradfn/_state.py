@@ -29,6 +29,7 @@ SAVED_HOOKS = 2  # saved tensors pass through pack and unpack hooks
 ANOMALY = 4  # nodes remember where in the program they were made
 INFERENCE = 8  # results are inference tensors
 FORWARD = 16  # inside Function.forward: intermediates are marked
+TRANSFORMS = 32  # forward mode or vmap is at work
 
 MODE: ContextVar[int] = ContextVar("gradfn_mode", default=GRAD)
 mode: Callable[[], int] = MODE.get

@@ -123,6 +123,7 @@ def tensor_repr(
     *,
     grad_fn: str | None = None,
     requires_grad: bool = False,
+    tangent: str | None = None,
     class_name: str = "tensor",
     default_dtype: DType = _FLOAT32,
     dtype_name: str | None = None,
@@ -130,8 +131,9 @@ def tensor_repr(
     """The repr of a tensor with the values of `array` (any shape).
 
     grad_fn: the name of the node that made the tensor, such as "MulBackward0"; if None,
-    `requires_grad` says whether it is a leaf that needs a gradient. class_name: what
-    stands before the parenthesis. default_dtype: the dtype that needs no mention.
+    `requires_grad` says whether it is a leaf that needs a gradient. tangent: the text of
+    its tangent. class_name: what stands before the parenthesis.
+    default_dtype: the dtype that needs no mention.
     dtype_name: torch's name of the dtype if NumPy's is another: "bfloat16" for a
     bfloat16 kept in an array of float32.
 
@@ -144,6 +146,8 @@ def tensor_repr(
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
     return _append(prefix + array_text(array, len(prefix)), suffixes, len(prefix))
 
 

@@ -110,6 +110,7 @@ class Extra:
         "intermediate",
         "post_hooks",
         "retains_grad",
+        "tangents",
     )
 
     def __init__(self) -> None:
@@ -120,6 +121,7 @@ class Extra:
         self.accumulator: Any = None  # weak reference to the AccumulateGrad node
         self.intermediate = False  # computed from inputs inside Function.forward
         self.inference = False  # made in inference mode
+        self.tangents: Any = None  # or Tangents: {Level: tangent}
 
 
 INTERMEDIATE: Final = Extra()  # of tensors that Function.forward computed, no more

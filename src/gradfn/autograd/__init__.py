@@ -40,7 +40,7 @@ _LATE_FUNCTIONS = {
     "gradcheck": "gradcheck",
     "gradgradcheck": "gradcheck",
 }
-_late_module = _late(__name__, ("anomaly_mode", "graph"))
+_late_module = _late(__name__, ("anomaly_mode", "forward_ad", "graph"))
 
 
 def __getattr__(name: str) -> object:

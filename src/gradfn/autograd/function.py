@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 from weakref import ref
 
-from gradfn._state import FORWARD, GRAD, mode, reset_mode, set_mode
+from gradfn._state import FORWARD, GRAD, TRANSFORMS, mode, reset_mode, set_mode
 from gradfn.autograd.node import (
     CONTAINERS,
     FunctionCtx,
@@ -68,6 +68,7 @@ class Function(metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    generate_jvp_rule = False
     _backward_cls: type[FunctionNode]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -150,7 +151,8 @@ class Function(metaclass=FunctionMeta):
         needs = collect(ctx, args)
         flags = mode()
         ctx.needs = needs if flags & GRAD else 0
-        token = set_mode(flags & ~GRAD | FORWARD if needs else flags & ~GRAD)
+        quiet = flags & ~(GRAD | TRANSFORMS)
+        token = set_mode(quiet | FORWARD if needs else quiet)
         try:
             if split:
                 out = cls.forward(*args, **kwargs)
@@ -162,6 +164,7 @@ class Function(metaclass=FunctionMeta):
         if (
             type(out) is not Tensor
             or ctx._unusual
+            or flags & TRANSFORMS
             or out._grad_fn is not None
             or out._view is not None
             or (out is args[0] if len(args) == 1 else among(out, args))
@@ -261,6 +264,10 @@ def finished(ctx: FunctionNode, args: Any, out: Any, flags: int) -> Any:
     else:
         outs = several(ctx, args, [out])
         result = outs[0]
+    if flags & TRANSFORMS:
+        from gradfn.autograd.forward_function import push_function
+
+        push_function(ctx, args, outs)
     if ctx.needs:
         keep(ctx, outs)
         if flags & ~GRAD:

@@ -99,6 +99,7 @@ class FunctionNode(FunctionCtx, Node):
     _output_nodes: Any = ()  # weak references to the Output nodes, if several
     _differentiable_out: tuple[int, ...] = (0,)
     _sources: Any = ()  # the input tensors, if some were written
+    _tangent_versions: Any = ()  # of the arguments' tangents, before jvp
     _plain: Any = ()  # the numbers of the arguments that are neither tensors nor numbers
 
     # -- for the user ------------------------------------------------------------------

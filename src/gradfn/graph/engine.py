@@ -23,6 +23,7 @@ from gradfn._state import (
     ANOMALY,
     GRAD,
     MODE,
+    TRANSFORMS,
     mode,
     quiet,
     recover,
@@ -203,9 +204,9 @@ class Run:
         """Restricts the walk to the nodes from which a captured one can be reached."""
         captures = self.captures
         assert captures is not None
-        self.count(roots)
+        self.pending, self.heap, self.leaves = {}, [], []
         plan: dict[Any, Any] = {}
-        nodes = [t for t in self.reached if isinstance(t, Node)]
+        nodes = _nodes_towards(captures, roots)
         for node in sorted(nodes, key=lambda n: n.seq, reverse=True):
             chosen = partial_edges(node, captures, plan)
             if chosen[0]:
@@ -422,7 +423,7 @@ class Run:
 
 
 class RecordedRun(Run):
-    """A backward pass that is recorded in turn (create_graph): gradients are tensors."""
+    """A backward pass on tensors: recorded in turn (create_graph), or transformed."""
 
     def seed(self, grad: Tensor) -> Any:
         return grad
@@ -487,6 +488,21 @@ def partial_edges(node: Any, captures: Any, plan: Any) -> tuple[int, Any]:
     return needs, chosen[0] if len(chosen) == 1 else tuple(chosen)
 
 
+def _nodes_towards(captures: dict[Any, Any], roots: Sequence[Any]) -> set[Node]:
+    """The nodes behind `roots`, without those older than all captures: edges lead from
+    newer nodes to older ones, so nothing that is asked for lies behind these."""
+    leaf = any(isinstance(t, Tensor) for t in captures)
+    oldest = 0 if leaf else max(t.seq for t in captures)
+    seen: set[Node] = set()
+    stack = list(roots)
+    while stack:
+        at = stack.pop()
+        if not isinstance(at, Tensor) and at not in seen and at.seq <= oldest:
+            seen.add(at)
+            stack += edges_of(at)
+    return seen
+
+
 def _edges_along(roots: Sequence[Any], plan: dict[Any, Any]) -> Iterator[Any]:
     """The target of each edge that a run by this plan will use."""
     seen: set[Any] = set()
@@ -516,10 +532,11 @@ def backward(
     With captures the walk is restricted to what leads to them; with `into_grad` the
     leaves among them get their gradient in .grad all the same.
     """
+    on_tensors = create_graph or MODE.get() & TRANSFORMS
     if MODE.get() & ANOMALY:
-        kind: type[Run] = WatchedRecordedRun if create_graph else WatchedRun
+        kind: type[Run] = WatchedRecordedRun if on_tensors else WatchedRun
     else:
-        kind = RecordedRun if create_graph else Run
+        kind = RecordedRun if on_tensors else Run
     task = kind(keep)
     if captures is not None:
         task.captures, task.into_grad = captures, into_grad

@@ -45,6 +45,7 @@ class NodeExtra:
         "post_hooks",
         "pre_hooks",
         "retaining",
+        "tangents",
         "tensor_hooks",
         "trace",
         "written",
@@ -62,6 +63,7 @@ class NodeExtra:
             None  # (weak CopySlices, chain) if its result went into a view
         )
         self.parent: Node | None = None
+        self.tangents: dict[int, Any] | None = None  # of saved outputs
 
 
 class Node:

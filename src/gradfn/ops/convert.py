@@ -10,6 +10,7 @@ from gradfn import printing
 from gradfn._device import check_device, device
 from gradfn._dtypes import default_dtype, to_numpy
 from gradfn._state import GRAD, mode
+from gradfn.graph.tangent import levels, tangent
 from gradfn.ops.rule import op
 from gradfn.tensor import LEAF, Tensor, cell_of, method, wrap
 
@@ -184,6 +185,12 @@ def grad_fn_text(t: Tensor) -> str | None:
     return type(node).__name__ if node is not None else None
 
 
+def tangent_text(t: Tensor) -> str | None:
+    """The text of the innermost tangent, if there is one."""
+    found = [tangent(t, level) for level in levels()]
+    return None if not found or found[-1] is None else f"{found[-1]}"
+
+
 @method
 def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     """The values and what is not obvious about them, as torch prints it."""
@@ -191,6 +198,7 @@ def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
         self._array,
         grad_fn=grad_fn_text(self),
         requires_grad=self._grad_fn is LEAF,
+        tangent=tangent_text(self),
         class_name="tensor" if type(self) is Tensor else type(self).__name__,
         default_dtype=default_dtype(),
     )

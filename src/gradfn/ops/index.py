@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import BOOL, INT64, int32, uint8
-from gradfn._state import GRAD, mode
+from gradfn._state import GRAD, TRANSFORMS, mode
 from gradfn.graph.saved import legacy_type
 from gradfn.graph.view import edge
 from gradfn.ops.fill import cast, differentiable, number_array
@@ -510,7 +510,10 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         return
     if not isinstance(value, Tensor):
         value = wrap(number_array(value, self._array.dtype))
-    plain = not mode() & GRAD or (edge(self) is None and value._grad_fn is None)
+    flags = mode()
+    plain = not flags & (GRAD | TRANSFORMS) or (
+        not flags & TRANSFORMS and edge(self) is None and value._grad_fn is None
+    )
     try:
         if plain and self._extra is None and write_quickly(self, index, value._array):
             return

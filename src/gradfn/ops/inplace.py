@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import _CATEGORY, torch_dtype
-from gradfn._state import GRAD, INFERENCE, mode, quiet, run
+from gradfn._state import GRAD, INFERENCE, TRANSFORMS, mode, quiet, run
 from gradfn.graph.saved import legacy_type, note_version
 from gradfn.graph.view import check_inplace, edge, rebase
 from gradfn.ops.rare import failed, finish
@@ -57,6 +57,7 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
     # The node is made before the write, so that it knows the versions of what it saves:
     # an argument that shares the memory will be found modified. `t` itself is copied.
     node = op.record(t, *edges, *without(t, op, args)) if edges else None
+    old = before_write(t, tensors) if flags & TRANSFORMS else None
     put(op, t._array, args, arrays)
     bump(t)
     if node is not None:
@@ -65,7 +66,27 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
         rebase(t, node)
         if flags & ~GRAD:
             finish(node, flags)
+    if old is not None:
+        after_write(op, t, old, tensors, args)
     return t  # type: ignore[no-any-return]
+
+
+def before_write(t: Tensor, tensors: Any) -> Tensor | None:
+    """A copy of `t` with its tangents, if forward mode will need it."""
+    from gradfn.graph.tangent import is_dual, keep_tangents
+
+    if not any(x is not None and is_dual(x) for x in tensors):
+        return None
+    old = keep_old(t)
+    keep_tangents(old, t)
+    return old
+
+
+def after_write(op: Any, t: Tensor, old: Tensor, tensors: Any, args: Any) -> None:
+    """Writes the tangents of a result into those of `t`, which had been as `old` is."""
+    from gradfn.ops.forward import push_written
+
+    push_written(op, t, old, tensors, args)
 
 
 def without(t: Tensor, op: Any, args: Any) -> Any:

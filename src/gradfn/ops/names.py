@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradfn._state import GRAD, mode
+from gradfn._state import GRAD, TRANSFORMS, mode
+from gradfn.graph.tangent import is_dual
 from gradfn.ops.admit import MISSING
 from gradfn.ops.inplace import bump, check_cast, own
 from gradfn.tensor import Tensor
@@ -42,6 +43,11 @@ def into(name: str, out: Any, result: Any) -> Any:
         for target, value in zip(out, result, strict=True):
             into(name, target, value)
         return out
+    if mode() & TRANSFORMS and (is_dual(result) or is_dual(out)):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it "
+            "is an out= function"
+        )
     if mode() & GRAD and (result.requires_grad or out.requires_grad):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic "

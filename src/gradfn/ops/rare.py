@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradfn import _state
-from gradfn._state import ANOMALY, FORWARD, GRAD, INFERENCE, SAVED_HOOKS
+from gradfn._state import ANOMALY, FORWARD, GRAD, INFERENCE, SAVED_HOOKS, TRANSFORMS
 from gradfn.graph import saved
-from gradfn.graph.node import Node, output_of
+from gradfn.graph.node import Node, Output, node_extra, output_of
 from gradfn.graph.view import edge, history_of_written
 from gradfn.tensor import INTERMEDIATE, UNTRACKED, Tensor, extra_of, wrap
 
@@ -30,6 +30,23 @@ def rare(op: Any, mode: int, out: Any, tensors: Any, args: Any) -> None:
         node = record(op, out, tensors, args)
         if node is not None:
             finish(node, mode)
+    if mode & TRANSFORMS:
+        from gradfn.ops.forward import push
+
+        push(op, out, tensors, args)
+        keep_tangents(op, out)
+
+
+def keep_tangents(op: Any, out: Any) -> None:
+    """Notes at the node the tangents of a result that it saves: see `as_saved`."""
+    for i, t in enumerate(out if isinstance(out, list) else [out]):
+        node = t._grad_fn
+        if node is None or t._extra is None or not t._extra.tangents:
+            continue
+        node = node.next if isinstance(node, Output) else node
+        if isinstance(node, Node) and node.op is op:
+            extra = node_extra(node)
+            extra.tangents = {**(extra.tangents or {}), i: t._extra.tangents}
 
 
 def mark_inference(t: Tensor) -> None:
@@ -129,14 +146,16 @@ def as_saved(node: Any, array: Any, index: int) -> Tensor:
     if array.dtype.kind not in "fc":
         return wrap(array)
     made = getattr(node, "made", None)
-    if node.extra is not None and node.extra.written is not None:
-        t = saved.result_tensor(node, array)
-        t._grad_fn = history_of_written(node)
-        return t
     if made is None:
-        return saved.result_tensor(node, array)
-    t = wrap(array)
-    t._grad_fn = made[index]() or output_of(node, index, len(made), array)
+        t = saved.result_tensor(node, array)
+    else:
+        t = wrap(array)
+        t._grad_fn = made[index]() or output_of(node, index, len(made), array)
+    if node.extra is not None:
+        if node.extra.written is not None:
+            t._grad_fn = history_of_written(node)
+        if node.extra.tangents and index in node.extra.tangents:
+            extra_of(t).tangents = node.extra.tangents[index]
     return t
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.graph.tangent import levels, set_tangent, tangent
 from gradfn.graph.view import check_inplace
 from gradfn.ops.create import checked
 from gradfn.ops.inplace import bump
@@ -21,6 +22,10 @@ def become(t: Tensor, view: Tensor) -> Tensor:
     check_inplace(t)
     own = t._view
     t._array = view._array
+    for level in levels():
+        value = tangent(view, level)
+        if value is not None:
+            set_tangent(t, level, value)
     if own is not None:  # its way from the base goes on; view has t's own base already
         t._view = view._view
     if view._grad_fn is not None:

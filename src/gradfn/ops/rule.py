@@ -69,6 +69,7 @@ class Op:
         explain: Callable[..., Exception | None] | None = None,
         ufunc: Any = None,
         uniform: bool = False,
+        linear: bool = False,
         direct: Any = None,
         raw: dict[str, Callable[..., Any]] | None = None,
     ) -> None:
@@ -92,6 +93,7 @@ class Op:
         self.overload = overload
         self.explain = explain
         self.uniform = uniform  # Note [Uniform gradients]
+        self.linear = linear  # in each of its tensors
         self.raw_rules = {**rules, **(raw or {})}  # faster twins, for ndarrays only
         self.direct = direct  # the kernel of Python's operator, with defaults only
         # What writes the result in place: the kernel itself, or what it comes to when

@@ -161,7 +161,9 @@ def stride(self: Tensor, dim: Any = None) -> Any:
         steps = [s // array.itemsize for s in array.strides]
         for i in reversed(range(array.ndim)):
             if not steps[i] and array.shape[i] == 1:  # NumPy's stride of a new dim
-                inner = (array.shape[i + 1], steps[i + 1]) if i + 1 < array.ndim else (1, 1)
+                inner = (
+                    (array.shape[i + 1], steps[i + 1]) if i + 1 < array.ndim else (1, 1)
+                )
                 steps[i] = inner[0] * inner[1]
     return tuple(steps) if dim is None else steps[wrapped(dim, array.ndim)]
 

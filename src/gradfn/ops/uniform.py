@@ -17,7 +17,7 @@ import numpy as np
 
 def one_value(g: Any) -> Any:
     """The 0-d array that `g` repeats, or None if it has several values."""
-    if not g.ndim or any(g.strides):
+    if not g.ndim or not g.size or any(g.strides):
         return None
     return g[(0,) * g.ndim + (...,)]
 

@@ -1,0 +1,176 @@
+"""Tangents: the derivatives that forward mode carries along with a tensor.
+
+Note [Levels]
+    A Level is one pass of forward mode. `LEVELS` holds those that are at work, the outer
+    ones first; a tensor has at most one tangent for each, in `extra.tangents`. The tangent
+    of a result is computed with only the outer levels at work (`below`): so the inner pass
+    sees the outer one's tangents and is itself derived by it, but not the other way
+    round, and nested passes give true higher derivatives. When a level ends, its
+    tangents are gone from all tensors.
+
+Note [Tangents of views]
+    The tangent of a view is that view of the base's tangent. A view that has none takes
+    it from its base; a write into a view writes into its tangent in place, making one
+    of zeros for the base if need be. So views and bases agree, whoever is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakSet
+
+from gradfn._state import TRANSFORMS, mode, reset_mode, set_mode
+from gradfn.graph.view import replay
+from gradfn.tensor import LEAF, Tensor, extra_of, share
+
+
+class Tangents(dict[Any, Tensor]):
+    """The tangents of a tensor, by their Levels."""
+
+    __slots__ = ("__weakref__",)
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__ = object.__eq__
+
+
+class Level:
+    """One pass of forward mode."""
+
+    def __init__(self) -> None:
+        self.holders: WeakSet[Tangents] = WeakSet()  # in which there is one of it
+
+    def end(self) -> None:
+        """Takes its tangents from all tensors."""
+        for tangents in self.holders:
+            tangents.pop(self, None)
+        self.holders.clear()
+
+
+LEVELS: ContextVar[tuple[Level, ...]] = ContextVar("gradfn_levels", default=())
+
+
+def levels() -> tuple[Level, ...]:
+    """The levels at work, outer ones first."""
+    return LEVELS.get() if mode() & TRANSFORMS else ()
+
+
+@contextmanager
+def at_work(some: tuple[Level, ...]) -> Iterator[None]:
+    """Has just these levels at work."""
+    token = LEVELS.set(some)
+    flags = mode()
+    mode_token = set_mode(flags | TRANSFORMS if some else flags & ~TRANSFORMS)
+    try:
+        yield
+    finally:
+        reset_mode(mode_token)
+        LEVELS.reset(token)
+
+
+def below(level: Level) -> Any:
+    """Has only the levels outside of `level` at work."""
+    some = LEVELS.get()
+    return at_work(some[: some.index(level)])
+
+
+def tangent(t: Tensor, level: Level) -> Tensor | None:
+    """The tangent of `t` at a level, if it has one."""
+    extra = t._extra
+    if extra is not None and extra.tangents and level in extra.tangents:
+        return extra.tangents[level]
+    if t._view is None:
+        return None
+    base = tangent(t._view.base, level)
+    if base is None:
+        return None
+    with below(level):
+        found = replay(base, t._view.chain)
+    _keep(t, level, found)
+    return found  # type: ignore[no-any-return]
+
+
+def set_tangent(t: Tensor, level: Level, value: Tensor) -> None:
+    """Gives `t` a tangent. RuntimeError if it has another shape."""
+    if tangent(value, level) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level "
+            f"{LEVELS.get().index(level)} is not supported."
+        )
+    if value._array.shape != t._array.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the "
+            f"original Tensor, this is not supported. Tensor is of size {list(t.shape)} "
+            f"while the given forward gradient is of size {list(value.shape)}."
+        )
+    with below(level):
+        _keep(t, level, _laid_out(value, t))
+
+
+def write_tangent(t: Tensor, level: Level, value: Tensor) -> None:
+    """Makes `value` the tangent of `t`, which was written: in place, so views see it."""
+    have = tangent(t, level)
+    if have is None and t._view is None:
+        set_tangent(t, level, value)
+        return
+    with below(level):
+        if have is None:
+            base = t._view.base
+            zeros = base.detach().clone().zero_()
+            _keep(base, level, zeros)
+            have = replay(zeros, t._view.chain)
+            _keep(t, level, have)
+        have.copy_(value)
+
+
+def without(t: Tensor, level: Level | None = None) -> Tensor:
+    """The same values and history, without the tangent of a level (or any)."""
+    out = share(t, t._array)
+    out._grad_fn = t.view_as(t)._grad_fn if t._grad_fn is LEAF else t._grad_fn
+    for other in levels():
+        if other is not level and level is not None:
+            value = tangent(t, other)
+            if value is not None:
+                _keep(out, other, value)
+    return out
+
+
+def _keep(t: Tensor, level: Level, value: Tensor) -> None:
+    extra = extra_of(t)
+    if extra.tangents is None:
+        extra.tangents = Tangents()
+    extra.tangents[level] = value
+    level.holders.add(extra.tangents)
+
+
+def _laid_out(value: Tensor, like: Tensor) -> Tensor:
+    """The tangent with the strides of its tensor, so that the same views can be made."""
+    a, b = value._array, like._array
+    same = all(
+        s == r or n == 1
+        for s, r, n in zip(_strides(a), _strides(b), b.shape, strict=True)
+    )
+    if same and a.dtype == b.dtype:
+        return value
+    out = like.detach().clone()
+    return out.copy_(value)  # type: ignore[no-any-return]
+
+
+def _strides(array: Any) -> Any:
+    """Strides, counted in elements."""
+    return [s // (array.itemsize or 1) for s in array.strides]
+
+
+def is_dual(t: Tensor) -> bool:
+    """Has it a tangent at a level that is at work?"""
+    return any(tangent(t, level) is not None for level in levels())
+
+
+def keep_tangents(t: Tensor, like: Tensor) -> None:
+    """Gives a copy made of `like` before a write copies of its tangents too."""
+    for level in levels():
+        value = tangent(like, level)
+        if value is not None:
+            with below(level):
+                _keep(t, level, value.clone())
