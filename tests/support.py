@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gradfn
 
@@ -36,3 +37,16 @@ def python_in(folder: Path) -> Run:
         )
 
     return run
+
+
+def leaf(*values: float, **options: Any) -> Any:
+    """A tensor that requires grad; [1, 2] if no values are given."""
+    floats = [v * 1.0 for v in values or (1, 2)]
+    return gradfn.tensor(floats, requires_grad=True, **options)
+
+
+def function(forward: Any, backward: Any, **more: Any) -> Any:
+    """A custom Function made of plain functions."""
+    body = {"forward": forward, "backward": backward, **more}
+    static = {name: staticmethod(method) for name, method in body.items()}
+    return type("Mine", (gradfn.autograd.Function,), static)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from copy import deepcopy
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gradfn as torch
+from gradfn.autograd import gradcheck
 from gradfn.autograd.function import once_differentiable
 from gradfn.autograd.graph import (
+    GradientEdge,
     disable_saved_tensors_hooks,
+    get_gradient_edge,
     register_multi_grad_hook,
     saved_tensors_hooks,
 )
@@ -114,6 +118,14 @@ def nan_made() -> None:
         (leaf(0.0).sqrt() * 0).sum().backward()
 
 
+def inf_made() -> None:
+    with (
+        torch.autograd.detect_anomaly(check_inf=True),
+        pytest.warns(UserWarning, match="Error detected"),
+    ):
+        leaf(0.0).sqrt().backward()
+
+
 def hooked(hook: Any) -> None:
     x = leaf()
     x.register_hook(hook)
@@ -129,6 +141,27 @@ def packed(pack: Any, unpack: Any) -> None:
 def disabled() -> None:
     with disable_saved_tensors_hooks("not here"), saved_tensors_hooks(id, id):
         pass
+
+
+def saved_hooks_twice() -> None:
+    raw = leaf().exp().grad_fn._raw_saved_result
+    raw.register_hooks(id, id)
+    raw.register_hooks(id, id)
+
+
+def saved_hooks_late() -> None:
+    y = leaf().exp()
+    raw = y.grad_fn._raw_saved_result
+    y.sum().backward()
+    raw.register_hooks(id, id)
+
+
+ticks = count()
+
+
+def checked(backward: Any) -> None:
+    """gradcheck of 2x."""
+    gradcheck(function(double, backward).apply, leaf(dtype=torch.float64))
 
 
 def post_hook_result() -> None:
@@ -160,11 +193,20 @@ PROVOKE: dict[str, Any] = {
         .sum()
         .backward()
     ),
+    "gradient-structure": lambda: (
+        function(lambda ctx, xs: xs[0] * xs[1], lambda ctx, g: [g])
+        .apply([leaf(), leaf()])
+        .sum()
+        .backward()
+    ),
     "dirty-not-returned": lambda: function(lambda ctx, x: dirty(ctx, x) * 1).apply(
         leaf() * 1
     ),
     "dirty-no-input": lambda: function(lambda ctx, x: dirty(ctx, x * 1)).apply(leaf()),
     "dirty-leaf": lambda: function(dirty).apply(leaf()),
+    "dirty-view-of-several": lambda: function(
+        lambda ctx, x: (dirty(ctx, x), x * 1)
+    ).apply((leaf() * 1)[:1]),
     "twice-through-once": lambda: twice(
         function(double, once_differentiable(lambda ctx, g: g * 2)).apply
     ),
@@ -175,6 +217,7 @@ PROVOKE: dict[str, Any] = {
     "nothing-requires-grad": lambda: torch.ones(1).backward(),
     "not-scalar": lambda: (leaf() * 2).backward(),
     "complex-scalar": lambda: (leaf(1.0) * 1j).sum().backward(),
+    "seed-complex": lambda: (leaf() * 2).backward(torch.tensor([1j, 1j])),
     "seed-shape": lambda: (leaf() * 2).backward(torch.ones(3)),
     "seed-type": lambda: torch.autograd.backward(leaf() * 2, [5]),
     "seed-count": lambda: torch.autograd.backward([leaf() * 2], [torch.ones(2)] * 2),
@@ -183,11 +226,14 @@ PROVOKE: dict[str, Any] = {
     "modified": modified,
     "unused-input": lambda: torch.autograd.grad((leaf() * 2).sum(), leaf()),
     "input-without-grad": lambda: torch.autograd.grad(leaf().sum(), torch.ones(1)),
+    "backward-input-without-grad": lambda: leaf().sum().backward(inputs=[torch.ones(1)]),
+    "no-tensor": lambda: torch.autograd.backward([5]),
     "no-inputs": lambda: leaf().sum().backward(inputs=[]),
     "unused-and-zeros": lambda: torch.autograd.grad(
         leaf().sum(), leaf(), materialize_grads=True, allow_unused=False
     ),
     "nan-made": nan_made,
+    "inf-made": inf_made,
     "leaf-written": lambda: leaf().add_(1),
     "leaf-view-written": lambda: leaf().view(2).add_(1),
     "multi-view-written": lambda: (leaf() * 1).unbind()[0].add_(1),
@@ -196,16 +242,24 @@ PROVOKE: dict[str, Any] = {
     "overlapping-written": lambda: (lambda t: t[1:].add_(t[:-1]))(torch.ones(3)),
     "inference-written": lambda: inference().add_(1),
     "inference-saved": lambda: inference() * leaf(),
+    "inference-leaf": lambda: inference().requires_grad_(),
     "integer-leaf": lambda: torch.tensor([1]).requires_grad_(),
+    "integer-new": lambda: torch.ones(1, dtype=torch.int64, requires_grad=True),
     "computed-flag": lambda: (leaf() * 2).requires_grad_(False),
     "grad-type": lambda: setattr(leaf(), "grad", 5),
     "grad-shape": lambda: setattr(leaf(), "grad", torch.ones(3)),
     "grad-dtype": lambda: setattr(leaf(), "grad", torch.ones(2, dtype=torch.float64)),
     "grad-itself": lambda: (lambda x: setattr(x, "grad", x))(leaf()),
+    "data-type": lambda: setattr(leaf(), "data", 5),
+    "data-integer": lambda: setattr(leaf(), "data", torch.tensor([1])),
     "retain-nothing": lambda: torch.ones(2).retain_grad(),
     "numpy-of-recorded": lambda: leaf().numpy(),
     "detach-view": lambda: (leaf() * 1).view(2).detach_(),
     "deepcopy-computed": lambda: deepcopy(leaf() * 1),
+    "edge-without-grad": lambda: get_gradient_edge(torch.ones(1)),
+    "edge-unknown": lambda: torch.autograd.grad(
+        leaf().sum(), GradientEdge(leaf().unbind()[0].grad_fn, 7)
+    ),
     "hook-without-grad": lambda: torch.ones(1).register_hook(print),
     "hook-not-callable": lambda: leaf().register_hook(5),
     "hook-result": lambda: hooked(lambda g: 5),
@@ -216,7 +270,16 @@ PROVOKE: dict[str, Any] = {
     "pack-writes": lambda: packed(lambda t: t.detach().add_(1), lambda t: t),
     "unpack-result": lambda: packed(lambda t: 5, lambda t: t),
     "hooks-disabled": disabled,
+    "saved-hooks-twice": saved_hooks_twice,
+    "saved-hooks-late": saved_hooks_late,
     "multi-hook-mode": lambda: register_multi_grad_hook([leaf()], print, mode="some"),
+    "check-nothing": lambda: gradcheck(lambda x: x, torch.ones(1)),
+    "check-expanded": lambda: gradcheck(
+        lambda x: x * 1, torch.ones(1).double().expand(2).requires_grad_()
+    ),
+    "check-jacobian": lambda: checked(lambda ctx, g: g),
+    "check-hidden": lambda: gradcheck(lambda x: x.detach() * 2, leaf().double()),
+    "check-reentrant": lambda: checked(lambda ctx, g: g * (2 + 1e-9 * next(ticks))),
 }
 
 

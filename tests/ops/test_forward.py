@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ops.test_samples import along, directions, loss
 from samples import inputs, names_in, smooth_samples
 
 import gradfn as torch
 from gradfn.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from ops.test_samples import along, directions, loss
 
 
 def pushed(expression: str, others: Any, smooth: Any, way: Any, levels: int) -> float:
