@@ -77,5 +77,5 @@ __all__ = sorted(
 )
 
 # Most programs use none of these, so they are imported when they are first named.
-_LATE = ("compat", "linalg", "nn", "optim", "utils")
+_LATE = ("compat", "func", "linalg", "nn", "optim", "utils")
 __getattr__ = _late(__name__, _LATE)

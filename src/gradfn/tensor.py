@@ -138,6 +138,7 @@ class Leaf:
 
 
 LEAF: Final = Leaf()
+ARRAYS: Final[dict[type, type]] = {}  # arrays that are not NumPy's, and their tensors
 
 
 class Tensor:
@@ -314,10 +315,22 @@ def empty_array() -> np.ndarray[Any, Any]:
 
 def wrap(array: np.ndarray[Any, Any], cls: type = Tensor) -> Tensor:
     """A tensor around `array` itself, without history."""
+    if type(array) is not ndarray:
+        if type(array) in ARRAYS:
+            cls = ARRAYS[type(array)]
+        else:
+            array = np.asarray(array)
     t: Tensor = new(cls)
-    t._array = array if type(array) is ndarray else np.asarray(array)
+    t._array = array
     t._grad_fn = t._cell = t._view = t._extra = None
     return t
+
+
+def made_for(t: Tensor, fill: Callable[..., Any], shape: Any, kind: Any) -> Any:
+    """`fill(shape, kind)`, a new array; where `t` is batched, one for each sample."""
+    if type(t._array) is ndarray:
+        return fill(shape, kind)
+    return t._array.filled(fill, shape, kind)  # type: ignore[attr-defined]
 
 
 def share(t: Tensor, array: np.ndarray[Any, Any]) -> Tensor:

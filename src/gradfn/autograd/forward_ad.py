@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gradfn._state import MODE, TRANSFORMS, mode
+from gradfn._state import TRANSFORMS, mode
 from gradfn.autograd.grad_mode import Guard
-from gradfn.graph.tangent import LEVELS, Level, levels, set_tangent, tangent, without
+from gradfn.graph.tangent import Level, levels, set_tangent, tangent, without
+from gradfn.graph.transforms import IDLE, WORK, start, work
 from gradfn.tensor import Tensor
 
 __all__ = [
@@ -35,10 +36,9 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level() -> int:
     """Begins a level of forward mode, inside those at work; returns its number."""
-    outer = levels()
-    LEVELS.set((*outer, Level()))
-    MODE.set(MODE.get() | TRANSFORMS)
-    return len(outer)
+    now = work()
+    start(now._replace(levels=(*now.levels, Level())))
+    return len(now.levels)
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
@@ -53,9 +53,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "This is not supported."
         )
     at_work[-1].end()
-    LEVELS.set(at_work[:-1])
-    if len(at_work) == 1:
-        MODE.set(MODE.get() & ~TRANSFORMS)
+    start(work()._replace(levels=at_work[:-1]))
 
 
 def _level(number: int | None) -> Level | None:
@@ -124,7 +122,7 @@ class _set_fwd_grad_enabled(Guard):
     def __init__(self, mode: bool) -> None:
         super().__init__()
         self.mode = mode
-        if mode and LEVELS.get():
+        if mode and WORK.get() != IDLE:
             self._on = TRANSFORMS
         elif not mode:
             self._off = TRANSFORMS
@@ -135,4 +133,4 @@ class _set_fwd_grad_enabled(Guard):
 
 
 def _is_fwd_grad_enabled() -> bool:
-    return bool(mode() & TRANSFORMS) or not LEVELS.get()
+    return bool(mode() & TRANSFORMS) or WORK.get() == IDLE

@@ -154,7 +154,9 @@ class Function(metaclass=FunctionMeta):
         quiet = flags & ~(GRAD | TRANSFORMS)
         token = set_mode(quiet | FORWARD if needs else quiet)
         try:
-            if split:
+            if flags & TRANSFORMS:
+                out = transformed(ctx, split, args, kwargs, flags)
+            elif split:
                 out = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, out)
             else:
@@ -184,6 +186,15 @@ class Function(metaclass=FunctionMeta):
             if flags & ~GRAD:
                 finish(ctx, flags)
         return out
+
+
+def transformed(
+    ctx: FunctionNode, split: bool, args: Any, kwargs: Any, flags: int
+) -> Any:
+    """What forward gives where forward mode or vmap is at work."""
+    from gradfn.func.custom import forward
+
+    return forward(ctx, split, args, kwargs, flags)
 
 
 def bound(

@@ -308,6 +308,8 @@ def _dig(node: FunctionNode, got: Any, place: Any) -> Any:
 
 def alias(g: Tensor) -> Tensor:
     """The same gradient, which may be written without changing what others get."""
+    if type(g) is not Tensor or g._extra is not None:
+        return g.clone()  # type: ignore[no-any-return]
     array = g._array.view()
     array.flags.writeable = False
     out = wrap(array)

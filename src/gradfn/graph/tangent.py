@@ -1,12 +1,12 @@
 """Tangents: the derivatives that forward mode carries along with a tensor.
 
 Note [Levels]
-    A Level is one pass of forward mode. `LEVELS` holds those that are at work, the outer
-    ones first; a tensor has at most one tangent for each, in `extra.tangents`. The tangent
-    of a result is computed with only the outer levels at work (`below`): so the inner pass
-    sees the outer one's tangents and is itself derived by it, but not the other way
-    round, and nested passes give true higher derivatives. When a level ends, its
-    tangents are gone from all tensors.
+    A Level is one pass of forward mode; several may be at work, one inside the other. A
+    tensor has at most one tangent for each, in `extra.tangents`. The tangent of a result
+    is computed with only the outer levels at work (`below`): so the inner pass sees the
+    outer one's tangents and is itself derived by it, but not the other way round, and
+    nested passes give true higher derivatives. When a level ends, its tangents are gone
+    from all tensors.
 
 Note [Tangents of views]
     The tangent of a view is that view of the base's tangent. A view that has none takes
@@ -16,13 +16,10 @@ Note [Tangents of views]
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 from weakref import WeakSet
 
-from gradfn._state import TRANSFORMS, mode, reset_mode, set_mode
+from gradfn.graph.transforms import at_work, work
 from gradfn.graph.view import replay
 from gradfn.tensor import LEAF, Tensor, extra_of, share
 
@@ -48,47 +45,38 @@ class Level:
         self.holders.clear()
 
 
-LEVELS: ContextVar[tuple[Level, ...]] = ContextVar("gradfn_levels", default=())
-
-
 def levels() -> tuple[Level, ...]:
     """The levels at work, outer ones first."""
-    return LEVELS.get() if mode() & TRANSFORMS else ()
+    return work().levels
 
 
-@contextmanager
-def at_work(some: tuple[Level, ...]) -> Iterator[None]:
-    """Has just these levels at work."""
-    token = LEVELS.set(some)
-    flags = mode()
-    mode_token = set_mode(flags | TRANSFORMS if some else flags & ~TRANSFORMS)
-    try:
-        yield
-    finally:
-        reset_mode(mode_token)
-        LEVELS.reset(token)
+def levels_of(t: Tensor) -> tuple[Level, ...]:
+    """Those at work on the layer of `t`: Note [Layers] in transforms.py."""
+    batch = getattr(t._array, "batch", None)
+    return levels() if batch is None else levels()[len(batch.outer.levels) :]
 
 
 def below(level: Level) -> Any:
     """Has only the levels outside of `level` at work."""
-    some = LEVELS.get()
-    return at_work(some[: some.index(level)])
+    now = work()
+    return at_work(now._replace(levels=now.levels[: now.levels.index(level)]))
 
 
 def tangent(t: Tensor, level: Level) -> Tensor | None:
     """The tangent of `t` at a level, if it has one."""
     extra = t._extra
     if extra is not None and extra.tangents and level in extra.tangents:
-        return extra.tangents[level]
+        found: Tensor = extra.tangents[level]
+        return found
     if t._view is None:
         return None
     base = tangent(t._view.base, level)
     if base is None:
         return None
     with below(level):
-        found = replay(base, t._view.chain)
-    _keep(t, level, found)
-    return found  # type: ignore[no-any-return]
+        replayed: Tensor = replay(base, t._view.chain)
+    _keep(t, level, replayed)
+    return replayed
 
 
 def set_tangent(t: Tensor, level: Level, value: Tensor) -> None:
@@ -96,7 +84,7 @@ def set_tangent(t: Tensor, level: Level, value: Tensor) -> None:
     if tangent(value, level) is not None:
         raise RuntimeError(
             "Setting a forward grad that itself has a forward gradient at the same level "
-            f"{LEVELS.get().index(level)} is not supported."
+            f"{levels().index(level)} is not supported."
         )
     if value._array.shape != t._array.shape:
         raise RuntimeError(

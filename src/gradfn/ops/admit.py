@@ -139,7 +139,7 @@ def admit(op: Any, args: tuple[Any, ...]) -> Any:
             else:
                 done = divert(op, args)
                 if done is not None:
-                    return args, done
+                    return op.takes, done
         tensors.append(x)
     return tuple(tensors), None
 

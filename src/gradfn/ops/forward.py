@@ -21,7 +21,7 @@ from gradfn.graph.gradient import fit_tensor
 from gradfn.graph.node import Node, new, ticks
 from gradfn.graph.tangent import (
     below,
-    levels,
+    levels_of,
     set_tangent,
     tangent,
     write_tangent,
@@ -33,7 +33,7 @@ from gradfn.tensor import Tensor, wrap
 
 def push(op: Any, out: Any, tensors: Any, args: Any) -> None:
     """Gives a result (or the list of them) its tangents."""
-    for level in levels():
+    for level in levels_of(out[0] if isinstance(out, list) else out):
         given = [None if t is None else tangent(t, level) for t in tensors]
         if any(g is not None for g in given):
             with below(level):
@@ -47,7 +47,7 @@ def push_written(op: Any, t: Tensor, old: Tensor, tensors: Any, args: Any) -> No
     """The same for a result that was written into `t`, which had been as `old` is."""
     tensors = [old if x is t else x for x in tensors]
     args = tuple(old if x is t else x for x in args)
-    for level in levels():
+    for level in levels_of(t):
         given = [None if x is None else tangent(x, level) for x in tensors]
         if any(g is not None for g in given):
             with below(level):

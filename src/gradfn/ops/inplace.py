@@ -131,6 +131,9 @@ def edges_into(op: Any, tensors: Any) -> Any:
 
 def put(op: Any, target: Any, args: Any, arrays: Any) -> None:
     """Computes into `target`: directly where the kernel can."""
+    if type(target) is not np.ndarray:
+        target.write(op, args)
+        return
     plain = args[len(arrays) :]
     if op.ufunc is not None and fits(op, target, arrays, plain):
         quiet(op.ufunc, *arrays, target)

@@ -24,22 +24,48 @@ def call_override(op: Any, args: tuple[Any, ...]) -> tuple[Any] | None:
     """The result of the first `__torch_function__` that wants the op; None if none."""
     types = overriding(args)
     for cls in types:
+        if hasattr(cls, "_take_op"):  # gradfn's own, for which the row itself matters
+            return (cls._take_op(op, args),)
+    positional, named = by_name(op, args)
+    for cls in types:
         handler = getattr(cls, "__torch_function__", None)
         if handler is None or getattr(handler, "__func__", None) is _default:
             continue
-        kwargs = dict(zip(op.params[len(args) :], (), strict=False))
-        got = handler(op.function, types, args, kwargs)
+        got = handler(op.function, types, positional, named)
         if got is not NotImplemented:
             return (got,)
     if not types or getattr(types[0], "__torch_function__", None) is None:
         return None
-    plain = op.function(*_plain(args))
+    if op.writes:
+        return (_written(op, positional, named),)
+    plain = op.function(*_plain(positional), **_plain(named))
     return (_classed(plain, types[0]),)
+
+
+def by_name(op: Any, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as they are passed: those behind the star by name, if not default."""
+    n = op.names.index("*") if "*" in op.names else len(args)
+    rest = dict(zip(op.params[n:], args[n:], strict=True))
+    defaults = dict(zip(op.plain, op.plain_values(), strict=True))
+    return args[:n], {k: v for k, v in rest.items() if v is not defaults.get(k, op)}
+
+
+def _written(op: Any, args: Any, named: Any) -> Any:
+    """An in-place op on a subclass instance, which is returned."""
+    t = args[0]
+    plain = _plain(args)
+    op.function(*plain, **_plain(named))
+    if plain[0] is not t:
+        t._array, t._cell = plain[0]._array, plain[0]._cell
+        t._grad_fn, t._view = plain[0]._grad_fn, plain[0]._view
+    return t
 
 
 def _plain(x: Any) -> Any:
     if isinstance(x, (list, tuple)):
         return type(x)(_plain(v) for v in x)
+    if isinstance(x, dict):
+        return {k: _plain(v) for k, v in x.items()}
     return as_class(x, Tensor) if isinstance(x, Tensor) else x
 
 

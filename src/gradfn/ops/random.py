@@ -8,16 +8,21 @@ Note [Random streams]
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gradfn._dtypes import INT64, default_dtype, to_numpy
+from gradfn._state import TRANSFORMS, mode
+from gradfn.graph.transforms import work
 from gradfn.ops.create import _kind, _plain, checked, finished, wanted
 from gradfn.ops.rule import op
 from gradfn.ops.world import PUBLIC, public
 from gradfn.tensor import Tensor, method, wrap
 
+F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_SEED = 67280421310721  # torch's, too
 
 
@@ -118,6 +123,20 @@ def source(generator: Any) -> Any:
     return (generator or default_generator).source
 
 
+def drawing(function: F) -> F:
+    """Decorates what draws: inside of vmap it does so as `randomness` says."""
+
+    @wraps(function)
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if mode() & TRANSFORMS and work().batches:
+            from gradfn.func.randomness import draw_in_vmap
+
+            return draw_in_vmap(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return draw  # type: ignore[return-value]
+
+
 # -- new tensors -----------------------------------------------------------------------
 
 
@@ -153,7 +172,7 @@ def _of_shape(name: str, draw: Any, doc: str) -> None:
         return finished(draw(checked(size), wanted(dtype), generator), **options)
 
     new.__name__, new.__doc__ = name, f"{doc}, in a shape given as ints or one sequence."
-    public(new)
+    public(drawing(new))
 
     def like(
         input: Tensor, *, dtype: Any = None, generator: Any = None, **options: Any
@@ -166,7 +185,7 @@ def _of_shape(name: str, draw: Any, doc: str) -> None:
         f"{name}_like",
         f"{doc}, in the tensor's shape and dtype.",
     )
-    public(like)
+    public(drawing(like))
 
 
 _of_shape("rand", uniform, "Numbers from the uniform distribution on [0, 1)")
@@ -182,6 +201,7 @@ def _integers(low: Any, high: Any, shape: Any, dtype: Any, generator: Any) -> An
 
 
 @public
+@drawing
 def randint(
     low: int,
     high: Any = None,
@@ -199,6 +219,7 @@ def randint(
 
 
 @public
+@drawing
 def randint_like(
     input: Tensor, low: int, high: Any = None, *, dtype: Any = None, **options: Any
 ) -> Tensor:
@@ -210,6 +231,7 @@ def randint_like(
 
 
 @public
+@drawing
 def randperm(
     n: int, *, dtype: Any = None, generator: Any = None, **options: Any
 ) -> Tensor:
@@ -219,6 +241,7 @@ def randperm(
 
 
 @public
+@drawing
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -241,6 +264,7 @@ def normal(
 
 @public
 @method
+@drawing
 def bernoulli(self: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     """1 with the probability that each element (or `p`) gives, else 0."""
     chance = self._array if p is None else p
@@ -252,6 +276,7 @@ def bernoulli(self: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
 
 @public
 @method
+@drawing
 def multinomial(
     self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None
 ) -> Tensor:
@@ -270,6 +295,7 @@ def multinomial(
 
 
 @public
+@drawing
 def poisson(input: Tensor, generator: Any = None) -> Tensor:
     """Counts from Poisson distributions with these rates."""
     drawn = source(generator).poisson(input._array)
@@ -300,7 +326,7 @@ def _fill(name: str, draw: Any, defaults: dict[str, Any], doc: str) -> None:
         return self._drawn_(wrap(np.asarray(drawn).astype(self._array.dtype)))  # type: ignore[no-any-return]
 
     fill.__name__, fill.__doc__ = name, doc
-    method(fill)
+    method(drawing(fill))
 
 
 def _random_ints(rng: Any, a: Any, low: Any, high: Any) -> Any:
@@ -356,6 +382,7 @@ _fill(
 
 
 @method
+@drawing
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Writes 1 with probability `p` (a number or a tensor), else 0."""
     chance = p._array if isinstance(p, Tensor) else p

@@ -64,7 +64,7 @@ def is_intermediate(t: Tensor) -> bool:
 
 def mark_intermediate(out: Any) -> None:
     """Marks what an op made inside Function.forward from differentiable tensors."""
-    if type(out) is Tensor:
+    if isinstance(out, Tensor):
         out._extra = INTERMEDIATE
         return
     for t in out:

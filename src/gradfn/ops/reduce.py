@@ -2,47 +2,75 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import isfinite
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from gradfn._dtypes import INT64, to_numpy
+from gradfn._dtypes import INT64, to_numpy, torch_dtype
+from gradfn.graph.saved import legacy_type
+from gradfn.ops.names import into
 from gradfn.ops.rare import dim_error
-from gradfn.ops.rule import op
-from gradfn.ops.world import public
+from gradfn.ops.rule import Op, _result_type, op
+from gradfn.ops.sizes import sizes
+from gradfn.ops.world import RAW, public
 from gradfn.tensor import Tensor, method
 
 add_reduce: Any = np.add.reduce
 _HALF = np.dtype("float16")
 _BIG = 4096  # from here on a broadcast view costs less than an array full of one value
+_STEP = 256  # as many numbers may be added one after the other
 
-# -- dimensions ------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------
+
+
+def kind_name(dtype: Any) -> str:
+    """torch's old name of a dtype, which its errors use: Long for int64."""
+    return legacy_type(torch_dtype(dtype).name)[6:-6]
+
+
+def refuse(a: Any, kinds: str, kernel: str) -> None:
+    """NotImplementedError for dtypes of these kinds, as torch's `kernel` raises it."""
+    if a.dtype.kind in kinds:
+        name = kind_name(a.dtype)
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
+
+
+def not_empty(name: str, a: Any, dims: Any) -> None:
+    """IndexError if one of the dims has no elements."""
+    for d in dims:
+        if not a.shape[d]:
+            raise IndexError(f"{name}: Expected reduction dim {d} to have non-zero size.")
+
+
+def line(a: Any, dim: Any) -> int:
+    """`dim` from 0 on; IndexError if there is no such dim, TypeError if it is no int."""
+    dim, n = index(dim), max(a.ndim, 1)
+    if not -n <= dim < n:
+        raise dim_error(dim, a.ndim)
+    return dim % n
 
 
 def axes(a: Any, dim: Any) -> Any:
     """`dim` as NumPy wants it: None or () is all, a list is a tuple, 0-d has dims 0, -1."""
     kind = type(dim)
     if kind is int:
-        if not a.ndim:
-            if dim not in (0, -1):
-                raise dim_error(dim, 0)
-            return None
-        return dim
+        if a.ndim:
+            return dim
+        line(a, dim)
+        return None
     if dim is None:
         return None
-    if isinstance(dim, (tuple, list)):
-        dims = tuple(int(d) for d in dim)
-        if not a.ndim:
-            return None
-        if len({d % a.ndim for d in dims if -a.ndim <= d < a.ndim}) < len(dims):
-            for d in dims:
-                if not -a.ndim <= d < a.ndim:
-                    raise dim_error(d, a.ndim)
-            raise RuntimeError(
-                f"dim {dims[-1]} appears multiple times in the list of dims"
-            )
-        return dims or None
-    return axes(a, int(dim))
+    if not isinstance(dim, (tuple, list)):
+        return axes(a, index(dim))
+    seen: list[int] = []
+    for d in dim:
+        if (place := line(a, d)) in seen:
+            raise RuntimeError(f"dim {place} appears multiple times in the list of dims")
+        seen.append(place)
+    return tuple(seen) if seen and a.ndim else None
 
 
 def reduced_dims(shape: Any, dim: Any) -> tuple[int, ...]:
@@ -75,7 +103,12 @@ def spread_like(a: Any, shape: Any) -> Any:
     for n in shape:
         size *= n
     if size >= _BIG:
-        return np.broadcast_to(a, shape)
+        if a.ndim:
+            return np.broadcast_to(a, shape)
+        # The same view in a fifth of the time.
+        view = np.ndarray(shape, a.dtype, np.asarray(a), 0, (0,) * len(shape))
+        view.setflags(write=False)
+        return view
     out = np.empty(shape, a.dtype)
     out[...] = a
     return out
@@ -93,6 +126,7 @@ op(
     function=False,
     method=False,
     node="Expand",
+    linear=True,
     self=lambda g, xp, dim, keepdim: g if dim is None else xp.sum(g, dim, keepdim),
 )
 
@@ -106,6 +140,8 @@ def _sum(a: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> A
     if dim is not None:
         dim = axes(a, dim)
     if kind in "fc" and a.dtype is not _HALF:
+        if a.size >= _BIG:
+            return _large_sum(a, dim, keepdim)
         return add_reduce(a, dim, None, None, keepdim) if keepdim else add_reduce(a, dim)
     if kind in "biu":
         wanted = INT64 if dtype is None else a.dtype
@@ -113,10 +149,51 @@ def _sum(a: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> A
     return add_reduce(a, dim, np.float32, None, keepdim).astype(_HALF)
 
 
+_ONES = {d: np.ones(1024, d) for d in (np.dtype("float32"), np.dtype("float64"))}
+
+
+def _large_sum(a: Any, dim: Any, keepdim: bool) -> Any:
+    """The sum of many elements: of all by BLAS, which is faster, along dims in steps.
+
+    NumPy adds pairwise along the last dim only; along others one by one, so that the
+    error grows with the length. Here few are added so, and then few of their sums.
+    """
+    if dim is None:
+        ones = _ONES.get(a.dtype)
+        if keepdim or ones is None or a.size < 8 * _BIG or not a.flags.c_contiguous:
+            return add_reduce(a, None, None, None, keepdim)
+        flat = a.reshape(-1)
+        rows = flat.size // ones.size
+        most = flat[: rows * ones.size].reshape(rows, -1).dot(ones)
+        return add_reduce(most) + add_reduce(flat[rows * ones.size :])
+    dims = dim if type(dim) is tuple else (dim,)
+    if len(dims) > 1 and dims == tuple(range(a.ndim)):
+        return _large_sum(a, None, keepdim)
+    for d in sorted((d % a.ndim for d in dims), reverse=True):
+        while a.shape[d] > 2 * _STEP and a.strides[d] != a.itemsize:
+            a = _shortened(a, d)
+        a = add_reduce(a, d, None, None, keepdim)
+    return a
+
+
+def _shortened(a: Any, d: int) -> Any:
+    """The sums of _STEP elements at a time along a dim; what is left over stays."""
+    n = a.shape[d] // _STEP
+    before, after = a.shape[:d], a.shape[d + 1 :]
+    place = (slice(None),) * d
+    most = a[(*place, slice(n * _STEP))].reshape((*before, _STEP, n, *after))
+    left = a[(*place, slice(n * _STEP, None))]
+    out = np.empty((*before, n + left.shape[d], *after), a.dtype)
+    add_reduce(most, d, None, out[(*place, slice(n))])
+    out[(*place, slice(n, None))] = left
+    return out
+
+
 op(
     "sum(self, dim=None, keepdim=False, *, dtype=None)",
     _sum,
     overload="dim is not None",
+    linear=True,
     self=lambda g, xp, self_shape, dim, keepdim: xp._spread(g, self_shape, dim, keepdim),
 )
 
@@ -127,7 +204,7 @@ def _mean(a: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> 
     if a.dtype.kind in "biu":
         raise RuntimeError(
             "mean(): could not infer output dtype. Input dtype must be either a floating "
-            f"point or complex dtype. Got: {a.dtype}"
+            f"point or complex dtype. Got: {kind_name(a.dtype)}"
         )
     n = a.size if dim is None else count(a.shape, dim)
     if a.dtype is _HALF:
@@ -139,40 +216,41 @@ op(
     "mean(self, dim=None, keepdim=False, *, dtype=None)",
     _mean,
     overload="dim is not None",
+    linear=True,
     self=lambda g, xp, self_shape, dim, keepdim: xp._spread(
         g / max(count(self_shape, dim), 1), self_shape, dim, keepdim
     ),
 )
 
 
-def _nansum(a: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    clean = np.where(np.isnan(a), a.dtype.type(0), a) if a.dtype.kind == "f" else a
-    return _sum(clean, dim, keepdim, dtype=dtype)
-
-
-op(
-    "nansum(self, dim=None, keepdim=False, *, dtype=None)",
-    _nansum,
-    self=lambda g, xp, self, self_shape, dim, keepdim: xp._keep(
-        xp._spread(g, self_shape, dim, keepdim), ~xp.isnan(self)
-    ),
-)
-
-
-@public
 @method
-def nanmean(
-    self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
-    """The mean of what is not nan."""
-    there = (~self.isnan()).sum(dim, keepdim)
-    return self.nansum(dim, keepdim, dtype=dtype) / there
+def sum_to_size(self: Tensor, *size: Any) -> Any:
+    """The sum over the dims in which `size` has 1 or nothing, in the shape `size`.
+
+    RuntimeError if a tensor of that size would not broadcast to this one's.
+    """
+    wanted, shape = sizes(size), self._array.shape
+    extra = len(shape) - len(wanted)
+    pairs = list(zip(wanted, shape[max(extra, 0) :], strict=False))
+    if extra < 0 or any(n not in (1, have) for n, have in pairs):
+        raise RuntimeError(
+            f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}."
+        )
+    x: Any = self
+    if shape and not wanted:
+        return x.sum()
+    dims = [extra + i for i, (n, have) in enumerate(pairs) if n != have]
+    dims = [*range(extra), *dims]
+    out = x.sum(dims, True) if dims else x
+    return out.view(wanted) if extra else out
 
 
 # -- products --------------------------------------------------------------------------
 
 
-def _prod(a: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def _prod(a: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    if isinstance(dim, (tuple, list)):
+        raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
     if dtype is not None:
         a = a.astype(to_numpy(dtype), copy=False)
     wanted = INT64 if a.dtype.kind in "biu" and dtype is None else None
@@ -186,74 +264,109 @@ def _others(x: Any, xp: Any, dim: int) -> Any:
     return before * after
 
 
-def _prod_grad(
-    g: Any, xp: Any, self: Any, self_shape: Any, result: Any, dim: Any, keepdim: Any
-) -> Any:
-    if not self_shape:
+def _prod_grad(g: Any, xp: Any, self: Any, dim: Any, keepdim: Any) -> Any:
+    shape = self.shape
+    if not shape:
         return g
-    if not xp._has_zero(self):
-        whole = lifted(g * result.conj(), self_shape, dim, keepdim)
-        return whole / self.conj()
     if dim is None:
-        others = _others(self.reshape((-1,)), xp, 0).reshape(self_shape)
+        others = _others(self.reshape((-1,)), xp, 0).reshape(shape)
     else:
         others = _others(self, xp, dim)
-    return lifted(g, self_shape, dim, keepdim) * others.conj()
+    return lifted(g, shape, dim, keepdim) * others.conj()
 
 
-op(
-    "_has_zero(self)",
-    lambda a: np.asarray(not a.all()),
-    takes="self",
-    function=False,
-    method=False,
-)
+def _prod_raw(g: Any, self: Any, result: Any, dim: Any, keepdim: Any) -> Any:
+    if not self.ndim or not self.all():
+        return _prod_grad(g, RAW, self, dim, keepdim)
+    return lifted(g * result.conj(), self.shape, dim, keepdim) / self.conj()
+
+
 op(
     "prod(self, dim=None, keepdim=False, *, dtype=None)",
     _prod,
     overload="dim is not None",
     self=_prod_grad,
+    raw={"self": _prod_raw},
 )
 
 # -- extremes --------------------------------------------------------------------------
 
-
-def _evenly(
-    g: Any, xp: Any, self: Any, self_shape: Any, result: Any, dim: Any, keepdim: Any
-) -> Any:
-    """The gradient of an extreme, shared by all elements that attain it."""
-    mask = self == lifted(result, self_shape, dim, keepdim)
-    share = lifted(g, self_shape, dim, keepdim) / xp.sum(mask, dim, True)
-    return xp._keep(share, mask)
+_NO_DIM = (
+    "Expected reduction dim to be specified for input.numel() == 0. Specify the "
+    "reduction dim with the 'dim' argument."
+)
 
 
-def _extreme(ufunc: Any) -> Any:
-    def kernel(a: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        if not a.size and (dim is None or dim == ()):
-            raise RuntimeError(
-                "Expected reduction dim to be specified for input.numel() == 0. Specify "
-                "the reduction dim with the 'dim' argument."
-            )
-        return ufunc.reduce(a, axes(a, dim), None, None, keepdim)
+def _evenly(g: Any, xp: Any, self: Any, result: Any, dim: Any, keepdim: Any) -> Any:
+    """The gradient of an extreme along dims, shared by all elements that attain it."""
+    mask = self == lifted(result, self.shape, dim, keepdim)
+    return mask * (lifted(g, self.shape, dim, keepdim) / xp.sum(mask, dim, True))
+
+
+def _evenly_raw(g: Any, self: Any, result: Any, dim: Any, keepdim: Any) -> Any:
+    mask = self == lifted(result, self.shape, dim, keepdim)
+    n = add_reduce(mask, axes(self, dim), g.dtype, None, True)
+    return mask * (lifted(g, self.shape, dim, keepdim) / n)
+
+
+def among_equals(g: Any, xp: Any, self: Any, result: Any, dim: Any, keepdim: Any) -> Any:
+    """The gradient of one of all elements, shared by those equal to it, or nan as it."""
+    r = lifted(result, self.shape, dim, keepdim)
+    mask = (self == r) | ((self != self) & (r != r))
+    return xp._keep(lifted(g, self.shape, dim, keepdim) / xp.sum(mask, dim, True), mask)
+
+
+def among_equals_raw(g: Any, self: Any, result: Any, dim: Any, keepdim: Any) -> Any:
+    """The same for arrays."""
+    if dim is not None:
+        return among_equals(g, RAW, self, result, dim, keepdim)
+    mask = np.isnan(self) if result != result else self == result
+    share = g / np.count_nonzero(mask)
+    if isfinite(share):
+        return mask * share  # in a tenth of np.where's time
+    return np.where(mask, share, share.dtype.type(0))
+
+
+def _extreme(name: str, ufunc: Any, kind: str) -> Any:
+    def kernel(a: Any, dim: Any = (), keepdim: bool = False) -> Any:
+        refuse(a, "c", kind)
+        dims = axes(a, dim)
+        if not a.size:
+            if dims is None:
+                raise RuntimeError(f"{name}(): {_NO_DIM}")
+            not_empty(f"{name}()", a, reduced_dims(a.shape, dims))
+        return ufunc.reduce(a, dims, None, None, keepdim)
 
     return kernel
 
 
-_amax, _amin = _extreme(np.maximum), _extreme(np.minimum)
-
-op("amax(self, dim=(), keepdim=False)", _amax, self=_evenly)
-op("amin(self, dim=(), keepdim=False)", _amin, self=_evenly)
-_whole = {}
-for _name, _kernel in (("max", _amax), ("min", _amin)):
-    _whole[_name] = op(
-        f"_{_name}_all(self, dim=None, keepdim=False)",
-        _kernel,
-        function=False,
-        method=False,
-        node=_name.capitalize(),
-        overload="True",
+for _name, _ufunc in (("amax", np.maximum), ("amin", np.minimum)):
+    op(
+        f"{_name}(self, dim=(), keepdim=False)",
+        _extreme(_name, _ufunc, f"{_name[1:]}_values_cpu"),
         self=_evenly,
-    ).function
+        raw={"self": _evenly_raw},
+    )
+
+
+@lru_cache(maxsize=64)
+def _grid(shape: Any, dim: int, keepdim: bool) -> Any:
+    """For each dim but one its indices, in the shape of an index with one a line."""
+    n = len(shape) if keepdim else len(shape) - 1
+    found = []
+    for d, size in enumerate(shape):
+        if d != dim:
+            place = d if keepdim or d < dim else d - 1
+            found.append(np.arange(size).reshape((size,) + (1,) * (n - place - 1)))
+    return found[:dim], found[dim:]
+
+
+def _places(at: Any, dim: int, shape: Any, keepdim: bool) -> Any:
+    """A full index for an array of `shape` from `at`, the places along `dim`."""
+    dim %= len(shape)
+    make = _grid if sum(shape) < _BIG else _grid.__wrapped__  # keep small ones only
+    before, after = make(shape, dim, keepdim)
+    return (*before, at, *after)
 
 
 def put_along(g: Any, index: Any, dim: int, shape: Any, keepdim: bool = True) -> Any:
@@ -261,25 +374,20 @@ def put_along(g: Any, index: Any, dim: int, shape: Any, keepdim: bool = True) ->
     if not shape:
         return g.copy()
     out = np.zeros(shape, g.dtype)
-    if not keepdim:
-        g, index = np.expand_dims(g, dim), np.expand_dims(index, dim)
-    np.put_along_axis(out, index, g, dim)
+    out[_places(index, dim, shape, keepdim)] = g
     return out
 
 
 def take_along(a: Any, index: Any, dim: int, keepdim: bool = True) -> Any:
     """What stands at `index` along `dim`, one for each line."""
-    if not a.ndim:
-        return a.copy()
-    if keepdim:
-        return np.take_along_axis(a, index, dim)
-    return np.take_along_axis(a, np.expand_dims(index, dim), dim).squeeze(dim)
+    return a[_places(index, dim, a.shape, keepdim)] if a.ndim else a.copy()
 
 
 op(
     "_put_along(self, index, dim, shape, keepdim)",
     put_along,
     takes="index",
+    linear=True,
     function=False,
     method=False,
     self=lambda g, xp, index, dim, keepdim: xp._take_along(g, index, dim, keepdim),
@@ -288,6 +396,7 @@ op(
     "_take_along(self, index, dim, keepdim)",
     take_along,
     takes="index",
+    linear=True,
     function=False,
     method=False,
     self=lambda g, xp, self_shape, index, dim, keepdim: xp._put_along(
@@ -303,19 +412,46 @@ def picked_grad(
     return xp._put_along(g, indices, dim, self_shape, keepdim)
 
 
-def _with_index(arg: Any) -> Any:
-    def kernel(a: Any, dim: int, keepdim: bool = False) -> Any:
+def picked(a: Any, at: Any, dim: int, keepdim: bool) -> Any:
+    """(values, indices) for `at`, the index of one element in each line."""
+    values = np.asarray(take_along(a, at, dim, False))
+    if not keepdim:
+        return values, at
+    shape = (*a.shape[:dim], 1, *a.shape[dim + 1 :])
+    return values.reshape(shape), np.reshape(at, shape)
+
+
+def picking(name: str, kernel: Any, **options: Any) -> Any:
+    """The function of a row that gives values and indices, in a tuple of that name."""
+    function = op(
+        f"_{name}_dim(self, dim, keepdim=False)",
+        kernel,
+        outputs="values indices",
+        function=False,
+        method=False,
+        node=name.capitalize(),
+        self=picked_grad,
+        **options,
+    ).function
+    kind: Any = result_type(name, "values indices")
+    return lambda *args: kind(*function(*args))
+
+
+def result_type(name: str, outputs: str) -> Any:
+    """A named tuple as rows make for several results."""
+    row = Op(f"{name}(self)", np.asarray, rules={}, outputs=outputs)
+    return _result_type(row)
+
+
+def _with_index(name: str, arg: Any) -> Any:
+    def kernel(a: Any, dim: Any, keepdim: bool = False) -> Any:
+        dim = line(a, dim)
+        if a.dtype.kind == "c":
+            raise RuntimeError(f"{name}(): does not support complex input")
         if not a.ndim:
-            axes(a, dim)
             return a.copy(), np.asarray(0)
-        if not a.shape[dim]:
-            raise IndexError(
-                f"Expected reduction dim {dim} to have non-zero size, the shape is "
-                f"{list(a.shape)}"
-            )
-        at = np.expand_dims(arg(a, dim), dim)
-        values = np.take_along_axis(a, at, dim)
-        return (values, at) if keepdim else (values.squeeze(dim), at.squeeze(dim))
+        not_empty(f"{name}()", a, (dim,))
+        return picked(a, arg(a, dim), dim, keepdim)
 
     return kernel
 
@@ -330,58 +466,64 @@ def _argmin(a: Any, dim: Any = None) -> Any:
     return a.argmin(dim)
 
 
-_along = {}
-for _name, _find in (("max", _argmax), ("min", _argmin)):
-    _along[_name] = op(
-        f"_{_name}_dim(self, dim, keepdim=False)",
-        _with_index(_find),
-        outputs="values indices",
+def _choose(name: str, ufunc: Any, arg: Any, doc: str) -> None:
+    one = op(
+        f"_{name}_all(self, dim=None, keepdim=False)",
+        _extreme(name, ufunc, f"{name}_all"),
         function=False,
         method=False,
-        node=_name.capitalize(),
-        self=picked_grad,
-    )
-
-
-def _choose(name: str, doc: str) -> None:
-    whole, along = _whole[name], _along[name].function
-    two = {"max": "maximum", "min": "minimum"}[name]
+        node=name.capitalize(),
+        overload="True",
+        self=among_equals,
+        raw={"self": among_equals_raw},
+    ).function
+    each = picking(name, _with_index(name, arg))
 
     def choose(
-        self: Tensor,
+        input: Tensor,
         dim: Any = None,
         keepdim: bool = False,
         *,
         other: Any = None,
         axis: Any = None,
+        keepdims: bool = False,
         out: Any = None,
     ) -> Any:
-        if isinstance(dim, Tensor):
-            other = dim
-        if other is not None:
-            return getattr(self, two)(other)
+        if isinstance(dim, Tensor) and other is None:
+            dim, other = None, dim
         if dim is None:
             dim = axis
-        return whole(self) if dim is None else along(self, dim, keepdim)
+        if other is not None:
+            result = getattr(input, ufunc.__name__)(other)
+        elif dim is None:
+            result = one(input)
+        else:
+            result = each(input, dim, keepdim or keepdims)
+        return result if out is None else into(name, out, result)
 
-    choose.__name__, choose.__doc__ = name, doc
+    choose.__name__ = choose.__qualname__ = name
+    choose.__doc__ = doc
     public(method(choose))
 
 
-_choose("max", "The largest element; `(values, indices)` along `dim`; or of two tensors.")
-_choose(
-    "min", "The smallest element; `(values, indices)` along `dim`; or of two tensors."
-)
+_OF = "element; `(values, indices)` along `dim`; or of two tensors."
+_choose("max", np.maximum, _argmax, f"The largest {_OF}")
+_choose("min", np.minimum, _argmin, f"The smallest {_OF}")
 
 
-def _arg(function: Any) -> Any:
+def _arg(name: str, function: Any) -> Any:
     def kernel(a: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        if not a.size and dim is None:
-            raise IndexError(
-                "Expected reduction dim to be specified for input.numel() == 0. Specify "
-                "the reduction dim with the 'dim' argument."
-            )
-        dim = axes(a, dim)
+        if a.dtype.kind in "bc":
+            kind = "bool" if a.dtype.kind == "b" else "complex"
+            raise RuntimeError(f"{name}(): does not support {kind} input")
+        if dim is not None:
+            dim = line(a, dim)
+            if not a.ndim:
+                dim = None
+        if not a.size:
+            if dim is None:
+                raise IndexError(f"{name}(): {_NO_DIM}")
+            not_empty(f"{name}()", a, (dim,))
         found = function(a, dim)
         if not keepdim:
             return found
@@ -392,36 +534,46 @@ def _arg(function: Any) -> Any:
     return kernel
 
 
-op("argmax(self, dim=None, keepdim=False)", _arg(_argmax), takes="self")
-op("argmin(self, dim=None, keepdim=False)", _arg(_argmin), takes="self")
+op("argmax(self, dim=None, keepdim=False)", _arg("argmax", _argmax), takes="self")
+op("argmin(self, dim=None, keepdim=False)", _arg("argmin", _argmin), takes="self")
 
 
-@public
-@method
-def aminmax(self: Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
-    """The smallest and the largest element, over all or along `dim`."""
-    dims = () if dim is None else dim
-    return _MinMax(self.amin(dims, keepdim), self.amax(dims, keepdim))
+def _aminmax(a: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    refuse(a, "c", "aminmax_cpu")
+    dims = axes(a, dim)
+    if not a.size:
+        if dims is None:
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the "
+                "operation has no identity."
+            )
+        not_empty("aminmax", a, reduced_dims(a.shape, dims))
+    return [u.reduce(a, dims, None, None, keepdim) for u in (np.minimum, np.maximum)]
 
 
-class _MinMax(tuple[Any, Any]):
-    """(min, max), also by name."""
+def _aminmax_grad(
+    gs: Any, xp: Any, self: Any, min: Any, max: Any, dim: Any, keepdim: Any
+) -> Any:
+    pairs = [(g, r) for g, r in zip(gs, (min, max), strict=True) if g is not None]
+    parts = [_evenly(g, xp, self, r, dim, keepdim) for g, r in pairs]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
-    __slots__ = ()
-    _fields = ("min", "max")
-    min = property(lambda self: self[0])
-    max = property(lambda self: self[1])
 
-    def __new__(cls, *pair: Any) -> Any:
-        return tuple.__new__(cls, pair)
-
+op(
+    "aminmax(self, *, dim=None, keepdim=False)",
+    _aminmax,
+    outputs="min max",
+    differentiable=2,
+    self=_aminmax_grad,
+)
 
 # -- truth -----------------------------------------------------------------------------
 
 
 def _truth(ufunc: Any) -> Any:
     def kernel(a: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        out = ufunc.reduce(a, axes(a, dim), np.bool_, None, keepdim)
+        none = isinstance(dim, (tuple, list)) and not dim  # here () is no dim, not all
+        out = ufunc.reduce(a, () if none else axes(a, dim), np.bool_, None, keepdim)
         return out.astype(np.uint8) if a.dtype == np.uint8 else out
 
     return kernel

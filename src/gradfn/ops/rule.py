@@ -51,6 +51,8 @@ TABLE: dict[str, Op] = {}
 class Op:
     """A row of the table."""
 
+    writes = False  # Writer's are
+
     def __init__(
         self,
         signature: str,
@@ -106,6 +108,7 @@ class Op:
         self.result_type: Any = None
         self.defaults: tuple[Any, ...] = ()  # of the plain arguments
         self.parts = Part(self)
+        self.writer = Writer(self)
 
     @property
     def plain(self) -> list[str]:
@@ -128,6 +131,29 @@ class Op:
     def plain_defaults(self) -> list[str]:
         """The same with their defaults, as they stand in the signature."""
         return [p for p in split(self.signature) if p.partition("=")[0] in self.plain]
+
+    def plain_values(self) -> tuple[Any, ...]:
+        """The default of each plain argument; MISSING where it has none."""
+        texts = [p.partition("=")[2] for p in self.plain_defaults]
+        return tuple(ast.literal_eval(t) if t else admit.MISSING for t in texts)
+
+
+class Writer:
+    """A row's in-place op, where arguments that are not plain tensors meet it."""
+
+    writes = True
+
+    def __init__(self, row: Op) -> None:
+        self.row = row
+        self.name = f"{row.name}_"
+
+    @property
+    def function(self) -> Any:
+        """The method of Tensor."""
+        return getattr(Tensor, self.name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.row, name)
 
 
 class Part:
@@ -237,7 +263,7 @@ def _execute(name: str, source: str, row: Op) -> dict[str, Any]:
 
 
 # The names in generated text that mean another thing for each row.
-OWN = r"OP|kernel|direct|Node[01]|record|result_type|rule_\w+|raw_rule_\w+"
+OWN = r"OP|WRITER|kernel|direct|Node[01]|record|result_type|rule_\w+|raw_rule_\w+"
 
 # Where all generated code runs: one dict, so that what ops have in common stays cached.
 SPACE: dict[str, Any] = {
@@ -277,8 +303,9 @@ def _compile(row: Op) -> None:
         return
     _load_helpers()
     source = Source(row)
-    row.defaults = _defaults(row)
+    row.defaults = row.plain_values()
     own: dict[str, Any] = {"OP": row, "kernel": row.kernel, "direct": row.direct}
+    own["WRITER"] = row.writer
     own.update({f"rule_{k}": v for k, v in row.rules.items()})
     own.update({f"raw_rule_{k}": v for k, v in row.raw_rules.items()})
     if len(row.outputs) > 1:
@@ -320,17 +347,9 @@ def _load_helpers() -> None:
     )
 
 
-def _defaults(row: Op) -> tuple[Any, ...]:
-    """The default of each plain argument; MISSING where it has none."""
-    found = []
-    for p in row.plain_defaults:
-        text = p.partition("=")[2]
-        found.append(ast.literal_eval(text) if text else admit.MISSING)
-    return tuple(found)
-
-
 def _result_type(row: Op) -> Any:
-    kind = namedtuple(row.name, row.outputs)  # type: ignore[misc]
+    public = row.name.removeprefix("_").removesuffix("_dim")
+    kind = namedtuple(public, row.outputs)  # type: ignore[misc]
     kind.__module__ = "torch.return_types"
     kind.__repr__ = _result_repr  # type: ignore[method-assign]
     return kind

@@ -1,4 +1,4 @@
-"""Running sums and products, softmax, and their kin along one dimension."""
+"""Running sums and products, softmax, ranks: what is done along one dimension."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import INT64, default_dtype, to_numpy
-from gradfn.ops.rare import dim_error
-from gradfn.ops.reduce import axes, lifted
+from gradfn.ops.names import into
+from gradfn.ops.reduce import (
+    axes,
+    lifted,
+    line,
+    not_empty,
+    picked,
+    picked_grad,
+    refuse,
+)
 from gradfn.ops.rule import op
-from gradfn.ops.world import public
+from gradfn.ops.world import PUBLIC, RAW, public
 from gradfn.tensor import Tensor, method
 
 # -- helpers ---------------------------------------------------------------------------
-
-
-def line(a: Any, dim: int) -> int:
-    """`dim` from 0 on; IndexError if there is no such dim."""
-    n = max(a.ndim, 1)
-    if not -n <= dim < n:
-        raise dim_error(dim, a.ndim)
-    return int(dim) % n
 
 
 def part(a: Any, dim: int, where: slice) -> Any:
@@ -61,6 +61,7 @@ op(
     _unshift,
     function=False,
     method=False,
+    linear=True,
     self=lambda g, xp, dim: xp._shift(g, dim, 0),
 )
 
@@ -95,40 +96,92 @@ op(
 # -- running sums and products ---------------------------------------------------------
 
 
+_LONG = 1 << 14  # as many may be added one after the other without a wider accumulator
+_WIDER = {
+    np.dtype("float16"): np.dtype("float32"),
+    np.dtype("float32"): np.dtype("float64"),
+    np.dtype("complex64"): np.dtype("complex128"),
+}
+BACK = slice(None, None, -1)
+
+
+def accumulate(ufunc: Any, a: Any, dim: int, backwards: bool = False) -> Any:
+    """Running results, in an array of their own; backwards: from the last element."""
+    if not a.ndim:
+        return a.copy()
+    out = to = np.empty_like(a)
+    if backwards:
+        a, to = part(a, dim, BACK), part(out, dim, BACK)
+    wide = _WIDER.get(a.dtype) if a.shape[dim] > _LONG or a.dtype.itemsize == 2 else None
+    ufunc.accumulate(a, dim, wide, to)
+    return out
+
+
 def _running(ufunc: Any) -> Any:
-    def kernel(a: Any, dim: int, *, dtype: Any = None) -> Any:
+    def kernel(a: Any, dim: int, dtype: Any = None) -> Any:
         if dtype is not None:
-            a = a.astype(to_numpy(dtype))
+            a = a.astype(to_numpy(dtype), copy=False)
         elif a.dtype.kind in "biu":
             a = a.astype(INT64)
-        dim = line(a, dim)
-        return ufunc.accumulate(a, dim) if a.ndim else a.copy()
+        return accumulate(ufunc, a, line(a, dim))
 
     return kernel
+
+
+def _sum_back(g: Any, xp: Any, dim: int) -> Any:
+    """Running sums from the last element."""
+    return xp.flip(xp.cumsum(xp.flip(g, (dim,)), dim), (dim,))
 
 
 op(
     "cumsum(self, dim, *, dtype=None)",
     _running(np.add),
     inplace=True,
-    self=lambda g, xp, dim: xp.flip(xp.cumsum(xp.flip(g, (dim,)), dim), (dim,)),
+    linear=True,
+    self=_sum_back,
+    raw={"self": lambda g, dim: accumulate(np.add, g, line(g, dim), True)},
 )
+
+
+def _cumprod_grad(g: Any, xp: Any, self: Any, result: Any, dim: int) -> Any:
+    return xp._shift(result, dim, 1).conj() * xp._scan(g, self.conj(), dim)
+
+
+def _cumprod_raw(g: Any, self: Any, result: Any, dim: int) -> Any:
+    if not self.all():
+        return _cumprod_grad(g, RAW, self, result, dim)
+    sums = accumulate(np.add, np.asarray(g * result.conj()), line(g, dim), True)
+    return np.divide(sums, self.conj(), sums)
+
+
 op(
     "cumprod(self, dim, *, dtype=None)",
     _running(np.multiply),
     inplace=True,
-    self=lambda g, xp, self, result, dim: (
-        xp._shift(result, dim, 1).conj() * xp._scan(g, self.conj(), dim)
-    ),
+    self=_cumprod_grad,
+    raw={"self": _cumprod_raw},
 )
 
 
 def _logcumsumexp(a: Any, dim: int) -> Any:
+    refuse(a, "biu", "logcumsumexp_out_cpu")
     dim = line(a, dim)
-    if a.dtype.kind == "c":
-        top = a.real.max(dim, keepdims=True) if a.ndim and a.size else 0
-        return np.log(np.add.accumulate(np.exp(a - top), dim)) + top
-    return np.logaddexp.accumulate(a, dim) if a.ndim else a.copy()
+    if not a.ndim:
+        return a.copy()
+    if a.dtype.kind != "c":
+        return np.logaddexp.accumulate(a, dim)
+    out = a.copy()
+    lines = np.moveaxis(out, dim, 0)
+    for k in range(1, len(lines)):
+        lines[k] = _log_sum(lines[k - 1], lines[k])
+    return out
+
+
+def _log_sum(a: Any, b: Any) -> Any:
+    """log(exp(a) + exp(b)) of complex numbers; adds a small angle to the larger's."""
+    first = a.real > b.real
+    big, small = np.where(first, a, b), np.where(first, b, a)
+    return np.where(np.isneginf(big.real), big, big + np.log1p(np.exp(small - big)))
 
 
 def _logcumsumexp_grad(g: Any, xp: Any, self: Any, result: Any, dim: int) -> Any:
@@ -142,8 +195,9 @@ def _logcumsumexp_grad(g: Any, xp: Any, self: Any, result: Any, dim: int) -> Any
 op("logcumsumexp(self, dim)", _logcumsumexp, self=_logcumsumexp_grad)
 
 
-def _running_extreme(ufunc: Any) -> Any:
+def _running_extreme(name: str, ufunc: Any) -> Any:
     def kernel(a: Any, dim: int) -> Any:
+        refuse(a, "c", f"{name}_cpu")
         dim = line(a, dim)
         if not a.ndim:
             return a.copy(), np.asarray(0)
@@ -172,6 +226,7 @@ op(
     "_add_along(self, index, dim, shape)",
     add_along,
     takes="index",
+    linear=True,
     function=False,
     method=False,
     self=lambda g, xp, index, dim: xp._take_along(g, index, dim, True),
@@ -179,7 +234,7 @@ op(
 for _name, _ufunc in (("cummax", np.maximum), ("cummin", np.minimum)):
     op(
         f"{_name}(self, dim)",
-        _running_extreme(_ufunc),
+        _running_extreme(_name, _ufunc),
         outputs="values indices",
         self=lambda g, xp, self_shape, indices, dim: xp._add_along(
             g, indices, dim, self_shape
@@ -187,73 +242,192 @@ for _name, _ufunc in (("cummax", np.maximum), ("cummin", np.minimum)):
     )
 
 
+# -- differences, areas ----------------------------------------------------------------
+
+
 @public
 @method
 def diff(
-    self: Tensor, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Any = None,
+    append: Any = None,
+    *,
+    out: Any = None,
 ) -> Any:
-    """Differences of neighbours along `dim`, taken `n` times."""
-    from gradfn.ops.world import PUBLIC
+    """Differences of neighbours along `dim`, taken `n` times.
 
-    pieces = [t for t in (prepend, self, append) if t is not None]
-    x = PUBLIC["cat"](pieces, dim) if len(pieces) > 1 else self
+    RuntimeError for a tensor without dims or a negative `n`.
+    """
+    if not input._array.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = line(input._array, dim)
+    pieces = [t for t in (prepend, input, append) if t is not None]
+    x: Any = PUBLIC["cat"](pieces, dim) if len(pieces) > 1 else input
+    if not n:
+        x = x.clone()
     for _ in range(n):
-        size = x.shape[dim]
-        if not size:
-            return x
-        ahead, back = x.narrow(dim, 1, size - 1), x.narrow(dim, 0, size - 1)
+        if not x.shape[dim]:
+            break
+        back, ahead = _neighbours(x, dim)
         x = ahead ^ back if x._array.dtype.kind == "b" else ahead - back
-    return x
+    return x if out is None else into("diff", out, x)
+
+
+def _neighbours(x: Any, dim: int) -> Any:
+    """All but the last, and all but the first, along `dim`."""
+    size = max(x.shape[dim] - 1, 0)
+    return x.narrow(dim, 0, size), x.narrow(dim, min(1, x.shape[dim]), size)
+
+
+def _widths(name: str, y: Any, x: Any, dim: int) -> Any:
+    """The distances of the places `x`, in a shape that goes with y's neighbours."""
+    if y._array.dtype.kind == "b":
+        raise RuntimeError(
+            f"{name}: received a bool input for `y`, but bool is not supported"
+        )
+    if x is None:
+        return None
+    if x._array.dtype.kind == "b":
+        raise RuntimeError(
+            f"{name}: received a bool input for `x` or `y`, but bool is not supported"
+        )
+    if x._array.ndim == 1:
+        if x.shape[0] != y.shape[dim]:
+            raise RuntimeError(
+                f"{name}: There must be one `x` value for each sample point"
+            )
+        return x.diff().reshape((-1,) + (1,) * (y._array.ndim - dim - 1))
+    lead = (1,) * (y._array.ndim - x._array.ndim)
+    return x.reshape((*lead, *x.shape)).diff(dim=dim)
+
+
+@public
+def trapezoid(y: Tensor, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
+    """The area under `y` along `dim` by the trapezoidal rule.
+
+    The samples stand at the places `x`, or `dx` apart. RuntimeError for bools and for
+    another number of places.
+    """
+    values: Any = y
+    dim = _dim_of_samples(y, dim)
+    widths = _widths("trapezoid", y, x, dim)
+    if not y._array.shape[dim]:
+        return values.sum(dim) * 1.0
+    if widths is None:
+        ends = values.select(dim, 0) + values.select(dim, -1)
+        return (values.sum(dim) - ends * 0.5) * dx
+    back, ahead = _neighbours(values, dim)
+    return ((back + ahead) * widths).sum(dim) / 2.0
+
+
+@public
+def trapz(y: Tensor, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
+    """`trapezoid` by its old name."""
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+@public
+def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:
+    """The area up to each sample but the first; see `trapezoid`."""
+    values: Any = y
+    dim = _dim_of_samples(y, dim)
+    widths = _widths("cumulative_trapezoid", y, x, dim)
+    back, ahead = _neighbours(values, dim)
+    if widths is None:
+        return ((back + ahead) * (dx / 2.0)).cumsum(dim)
+    return ((back + ahead) * widths).cumsum(dim) / 2.0
+
+
+def _dim_of_samples(y: Tensor, dim: int) -> int:
+    if not y._array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return line(y._array, dim)
 
 
 # -- softmax ---------------------------------------------------------------------------
 
 
-def _floats(a: Any, dtype: Any) -> Any:
+_HALF = np.dtype("float16")
+_PLAIN = (np.dtype("float32"), np.dtype("float64"))
+
+
+def _scores(a: Any, dim: Any, dtype: Any, name: str) -> tuple[Any, Any, Any]:
+    """What softmax works on (half precision as single), its axis, the result's dtype."""
+    if dtype is None and type(dim) is int and a.ndim and a.dtype in _PLAIN:
+        return a, dim, a.dtype
     if dtype is not None:
-        return a.astype(to_numpy(dtype), copy=False)
-    return a.astype(default_dtype()) if a.dtype.kind in "biu" else a
+        a = a.astype(to_numpy(dtype), copy=False)
+    axis: Any = line(a, dim)
+    if a.dtype.kind != "f":
+        last = "_lastdim" if axis == max(a.ndim, 1) - 1 else ""
+        refuse(a, "biuc", f"{name}{last}_kernel_impl")
+    work = a.astype(np.float32) if a.dtype is _HALF else a
+    return work, axis if a.ndim else None, a.dtype
+
+
+def _softmax(a: Any, dim: int, dtype: Any = None) -> Any:
+    a, axis, final = _scores(a, dim, dtype, "softmax")
+    if not a.size:
+        return a.astype(final)
+    e = np.asarray(a - np.maximum.reduce(a, axis, None, None, True))
+    np.exp(e, e)
+    np.divide(e, np.add.reduce(e, axis, None, None, True), e)
+    return e if final is e.dtype else e.astype(final)
+
+
+def _log_softmax(a: Any, dim: int, dtype: Any = None) -> Any:
+    a, axis, final = _scores(a, dim, dtype, "log_softmax")
+    if not a.size:
+        return a.astype(final)
+    low = np.asarray(a - np.maximum.reduce(a, axis, None, None, True))
+    total = np.add.reduce(np.exp(low), axis, None, None, True)
+    np.subtract(low, np.log(total), low)
+    return low if final is low.dtype else low.astype(final)
+
+
+def _softmax_raw(g: Any, result: Any, dim: int) -> Any:
+    out = np.asarray(g * result)
+    total = np.add.reduce(out, axes(out, dim), None, None, True)
+    np.subtract(g, total, out)
+    return np.multiply(out, result, out)
+
+
+def _log_softmax_raw(g: Any, result: Any, dim: int) -> Any:
+    out = np.asarray(np.exp(result))
+    np.multiply(out, np.add.reduce(g, axes(g, dim), None, None, True), out)
+    return np.subtract(g, out, out)
+
+
+op(
+    "softmax(self, dim, dtype=None)",
+    _softmax,
+    self=lambda g, xp, result, dim: result * (g - xp.sum(g * result, dim, True)),
+    raw={"self": _softmax_raw},
+)
+op(
+    "log_softmax(self, dim, dtype=None)",
+    _log_softmax,
+    self=lambda g, xp, result, dim: g - xp.exp(result) * xp.sum(g, dim, True),
+    raw={"self": _log_softmax_raw},
+)
 
 
 def _top(a: Any, dim: Any) -> Any:
     """The largest of each line, 0 where that is infinite or there is none."""
     if not a.size:
         return 0
-    top = np.maximum.reduce(a.real, axes(a, dim), None, None, True)
-    return np.where(np.isfinite(top), top, top.dtype.type(0))
-
-
-def _softmax(a: Any, dim: int, dtype: Any = None) -> Any:
-    a = _floats(a, dtype)
-    line(a, dim)
-    e = np.exp(a - _top(a, dim))
-    return np.asarray(e / np.add.reduce(e, axes(a, dim), None, None, True), a.dtype)
-
-
-def _log_softmax(a: Any, dim: int, dtype: Any = None) -> Any:
-    a = _floats(a, dtype)
-    line(a, dim)
-    low = a - _top(a, dim)
-    total = np.add.reduce(np.exp(low), axes(a, dim), None, None, True)
-    return np.asarray(low - np.log(total), a.dtype)
-
-
-op(
-    "softmax(self, dim, dtype=None)",
-    _softmax,
-    self=lambda g, xp, result, dim: (
-        result.conj() * (g - xp.sum(g * result.conj(), dim, True))
-    ),
-)
-op(
-    "log_softmax(self, dim, dtype=None)",
-    _log_softmax,
-    self=lambda g, xp, result, dim: g - xp.exp(result).conj() * xp.sum(g, dim, True),
-)
+    top = np.maximum.reduce(a.real, dim, None, None, True)
+    finite = np.isfinite(top)
+    return top if finite.all() else np.where(finite, top, top.dtype.type(0))
 
 
 def _logsumexp(a: Any, dim: Any, keepdim: bool = False) -> Any:
-    a = _floats(a, None)
+    if a.dtype.kind in "biu":
+        a = a.astype(default_dtype())
     dim = axes(a, dim)
     top = _top(a, dim)
     total = np.log(np.add.reduce(np.exp(a - top), dim, None, None, keepdim))
@@ -272,3 +446,53 @@ def _logsumexp_grad(
 
 
 op("logsumexp(self, dim, keepdim=False)", _logsumexp, self=_logsumexp_grad)
+
+# -- ranks -----------------------------------------------------------------------------
+
+
+def ranked(name: str, a: Any, dim: Any) -> int:
+    """The dim, checked, for an op that picks from each line."""
+    dim = line(a, dim)
+    if a.ndim:
+        not_empty(f"{name}()", a, (dim,))
+    return dim
+
+
+def _kth(a: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    refuse(a, "bc", "kthvalue_cpu")
+    dim = ranked("kthvalue", a, dim)
+    if not 1 <= k <= (a.shape[dim] if a.ndim else 1):
+        raise RuntimeError(
+            f"kthvalue(): selected number k out of range for dimension {dim}"
+        )
+    if not a.ndim:
+        return a.copy(), np.asarray(0)
+    order = np.argsort(a, dim, kind="stable")
+    return picked(a, order.take(k - 1, dim), dim, keepdim)
+
+
+op(
+    "kthvalue(self, k, dim=-1, keepdim=False)",
+    _kth,
+    outputs="values indices",
+    self=picked_grad,
+)
+
+
+def _mode(a: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    refuse(a, "c", "mode_cpu")
+    dim = ranked("mode", a, dim)
+    if not a.ndim:
+        return a.copy(), np.asarray(0)
+    order = np.argsort(a, dim, kind="stable")
+    lines = np.moveaxis(np.take_along_axis(a, order, dim), dim, -1)
+    # The length of each run of equal values so far; the longest's end is the answer.
+    place = np.arange(lines.shape[-1])
+    new = np.ones(lines.shape, bool)
+    new[..., 1:] = lines[..., 1:] != lines[..., :-1]
+    length = place - np.maximum.accumulate(np.where(new, place, 0), -1)
+    end = np.expand_dims(length.argmax(-1), dim)
+    return picked(a, np.take_along_axis(order, end, dim).squeeze(dim), dim, keepdim)
+
+
+op("mode(self, dim=-1, keepdim=False)", _mode, outputs="values indices", self=picked_grad)

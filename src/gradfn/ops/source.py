@@ -246,7 +246,7 @@ class Source:
 
     def inplace(self) -> str:
         row = self.row
-        lines = self.head()
+        lines = [line.replace("(OP, ", "(WRITER, ") for line in self.head()]
         given = ", ".join(f"{p}" for p in row.takes)
         lines += [
             f"    return written(OP, ({given},), ({self.record_args()}), "

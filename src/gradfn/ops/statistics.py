@@ -9,202 +9,312 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import real_dtype, to_numpy
+from gradfn.ops.names import into
 from gradfn.ops.reduce import (
+    _sum,
     add_reduce,
+    among_equals,
+    among_equals_raw,
     axes,
     count,
+    kind_name,
     lifted,
-    picked_grad,
+    line,
+    picked,
+    picking,
     reduced_dims,
+    refuse,
 )
 from gradfn.ops.rule import op
-from gradfn.ops.scan import line
-from gradfn.ops.world import public
+from gradfn.ops.scan import ranked
+from gradfn.ops.world import RAW, public
 from gradfn.tensor import Tensor, method, wrap
+
+_HALF = np.dtype("float16")
+
+# -- sums and means of what is not nan -------------------------------------------------
+
+
+def _nansum(a: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    if a.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    clean = np.where(np.isnan(a), a.dtype.type(0), a) if a.dtype.kind == "f" else a
+    return _sum(clean, dim, keepdim, dtype=dtype)
+
+
+op(
+    "nansum(self, dim=None, keepdim=False, *, dtype=None)",
+    _nansum,
+    self=lambda g, xp, self, self_shape, dim, keepdim: xp._keep(
+        xp._spread(g, self_shape, dim, keepdim), ~xp.isnan(self)
+    ),
+)
+
+
+@public
+@method
+def nanmean(
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+) -> Any:
+    """The mean of what is not nan; nan if there is nothing. RuntimeError for integers."""
+    if input._array.dtype.kind in "biu":
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            + kind_name(input._array.dtype)
+        )
+    x: Any = input
+    result = x.nansum(dim, keepdim, dtype=dtype) / (~x.isnan()).sum(dim, keepdim)
+    return result if out is None else into("nanmean", out, result)
+
 
 # -- variance --------------------------------------------------------------------------
 
 
-def _freedom(shape: Any, dim: Any, correction: Any) -> Any:
-    return max(count(shape, dim) - correction, 0)
-
-
-def _var(a: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+def _about_mean(
+    name: str, a: Any, dim: Any, correction: Any, keepdim: Any, finish: Any = np.asarray
+) -> Any:
+    """The variance (what `finish` makes of it), and the mean with its dims kept."""
     if a.dtype.kind not in "fc":
-        raise RuntimeError("std and var only support floating point and complex dtypes")
-    n, dims = count(a.shape, dim), axes(a, dim)
-    free = _freedom(a.shape, dim, correction)
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+    n = count(a.shape, dim)
+    free = max(n - correction, 0)
     if free <= 0:
         warnings.warn(
-            "var(): degrees of freedom is <= 0. Correction should be strictly less than "
-            "the reduction factor (input numel divided by output numel).",
+            f"{name.split(' ')[0]}(): degrees of freedom is <= 0. Correction should be "
+            "strictly less than the reduction factor (input numel divided by output "
+            "numel).",
             UserWarning,
             stacklevel=2,
         )
-    work = a.astype(np.float32) if a.dtype == np.float16 else a
-    away = work - add_reduce(work, dims, None, None, True) / (n or np.nan)
+    work = a.astype(np.float32) if a.dtype is _HALF else a
+    mean = _sum(work, dim, True) / (n or np.nan)
+    away = work - mean
     squares = away.real**2 + away.imag**2 if a.dtype.kind == "c" else away * away
-    out = add_reduce(squares, dims, None, None, keepdim) / squares.dtype.type(free)
-    return out.astype(real_dtype(a.dtype), copy=False)
+    out = finish(_sum(squares, dim, keepdim) / squares.dtype.type(free))
+    return out.astype(real_dtype(a.dtype), copy=False), mean.astype(a.dtype, copy=False)
 
 
-def _var_grad(
-    g: Any,
-    xp: Any,
-    self: Any,
-    self_shape: Any,
-    dim: Any,
-    correction: Any,
-    keepdim: Any,
-) -> Any:
-    away = self - xp.mean(self, dim, True) if self_shape else self - self
-    free = _freedom(self_shape, dim, correction)
-    return lifted(g, self_shape, dim, keepdim) * away * (2 / free if free else math.inf)
+def _var(a: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+    return _about_mean("std and var", a, dim, correction, keepdim)[0]
 
 
 def _std(a: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
-    return np.sqrt(_var(a, dim, correction, keepdim))
+    return _about_mean("std and var", a, dim, correction, keepdim, np.sqrt)[0]
+
+
+def _with_mean(name: str, finish: Any) -> Any:
+    def kernel(
+        a: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False
+    ) -> Any:
+        out, mean = _about_mean(f"{name}_mean", a, dim, correction, keepdim, finish)
+        return out, mean.reshape(np.shape(out))
+
+    return kernel
+
+
+def _var_grad(g: Any, xp: Any, self: Any, dim: Any, correction: Any, keepdim: Any) -> Any:
+    away = self - xp.mean(self, dim, True) if self.ndim else self - self
+    free = count(self.shape, dim) - correction
+    slope = g * (2 / free if free else math.inf)
+    return lifted(slope, self.shape, dim, keepdim) * away
 
 
 def _std_grad(
-    g: Any,
-    xp: Any,
-    self: Any,
-    self_shape: Any,
-    result: Any,
-    dim: Any,
-    correction: Any,
-    keepdim: Any,
+    g: Any, xp: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: Any
 ) -> Any:
     slope = xp._keep(g / (result + result), result != 0)
-    return _var_grad(slope, xp, self, self_shape, dim, correction, keepdim)
+    return _var_grad(slope, xp, self, dim, correction, keepdim)
 
 
-_rows = {
-    "var": op(
-        "_var(self, dim=None, correction=1, keepdim=False)",
-        _var,
+def _both_grad(gs: Any, first: Any, xp: Any, shape: Any, dim: Any, keepdim: Any) -> Any:
+    """The sum of the gradients through the spread (a function of gs[0]) and the mean."""
+    parts = [] if gs[0] is None else [first(gs[0])]
+    if gs[1] is not None:
+        share = gs[1] / max(count(shape, dim), 1)
+        parts.append(xp._spread(share, tuple(shape), dim, keepdim))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+_TWO = {"outputs": "spread mean", "differentiable": 2}
+_rows = {}
+for _name, _kernel, _rule, _options in (
+    ("var", _var, _var_grad, {}),
+    ("std", _std, _std_grad, {}),
+    (
+        "var_mean",
+        _with_mean("var", np.asarray),
+        lambda gs, xp, self, dim, correction, keepdim: _both_grad(
+            gs,
+            lambda g: _var_grad(g, xp, self, dim, correction, keepdim),
+            *(xp, self.shape, dim, keepdim),
+        ),
+        _TWO,
+    ),
+    (
+        "std_mean",
+        _with_mean("std", np.sqrt),
+        lambda gs, xp, self, spread, dim, correction, keepdim: _both_grad(
+            gs,
+            lambda g: _std_grad(g, xp, self, spread, dim, correction, keepdim),
+            *(xp, self.shape, dim, keepdim),
+        ),
+        _TWO,
+    ),
+):
+    _rows[_name] = op(
+        f"_{_name}(self, dim=None, correction=1, keepdim=False)",
+        _kernel,
         function=False,
         method=False,
-        node="Var",
-        self=_var_grad,
-    ).function,
-    "std": op(
-        "_std(self, dim=None, correction=1, keepdim=False)",
-        _std,
-        function=False,
-        method=False,
-        node="Std",
-        self=_std_grad,
-    ).function,
-}
+        node=_name.title().replace("_", ""),
+        self=_rule,
+        **_options,
+    )
 
 
-def _spread_measure(name: str, doc: str) -> None:
-    row = _rows[name]
+def _spread_measure(name: str, doc: str) -> Any:
+    row = _rows[name].function
 
     def measure(
-        self: Tensor,
+        input: Tensor,
         dim: Any = None,
         unbiased: Any = None,
         keepdim: bool = False,
         *,
         correction: Any = None,
         axis: Any = None,
+        keepdims: bool = False,
         out: Any = None,
     ) -> Any:
         if isinstance(dim, bool):  # var(unbiased)
             dim, unbiased = None, dim
         if axis is not None:
             dim = axis
+        if unbiased is not None and correction is not None:
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments: `unbiased` and "
+                "`correction` say the same; give one of them"
+            )
         if correction is None:
             correction = 1 if unbiased is None else int(unbiased)
-        return row(self, dim, correction, keepdim)
+        result = row(input, dim, correction, keepdim or keepdims)
+        if name.endswith("mean"):
+            result = tuple(result)
+        return result if out is None else into(name, out, result)
 
-    measure.__name__, measure.__doc__ = name, doc
-    public(method(measure))
-
-    def with_mean(
-        self: Tensor,
-        dim: Any = None,
-        unbiased: Any = None,
-        keepdim: bool = False,
-        *,
-        correction: Any = None,
-    ) -> Any:
-        if isinstance(dim, bool):
-            dim, unbiased = None, dim
-        spread = measure(self, dim, unbiased, keepdim, correction=correction)
-        return spread, self.mean(dim, keepdim)
-
-    with_mean.__name__ = f"{name}_mean"
-    with_mean.__doc__ = f"`({name}, mean)`; the arguments are those of `{name}`."
-    public(with_mean)
+    measure.__name__ = measure.__qualname__ = name
+    measure.__doc__ = doc
+    return public(measure)
 
 
-_spread_measure(
-    "var",
-    "The variance over all or along `dim`: of n elements, divided by n - correction.",
+method(
+    _spread_measure(
+        "var",
+        "The variance over all or along `dim`: of n elements, divided by n - correction.",
+    )
 )
-_spread_measure("std", "The square root of the variance; see `var`.")
+method(_spread_measure("std", "The square root of the variance; see `var`."))
+for _name in ("var", "std"):
+    _spread_measure(
+        f"{_name}_mean", f"`({_name}, mean)`; the arguments are those of `{_name}`."
+    )
 
 # -- norms -----------------------------------------------------------------------------
 
 
-def _vector_norm(
-    a: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
-    if dtype is not None:
-        a = a.astype(to_numpy(dtype), copy=False)
+def _wider(a: Any, dtype: Any) -> Any:
+    """`a` in the dtype that a norm was asked for. RuntimeErrors."""
+    target = to_numpy(dtype)
+    have, want = kind_name(a.dtype), kind_name(target)
+    kind = "real" if a.dtype.kind == "f" else "complex"
+    if target.kind not in "fc":
+        reason = f"dtype should be floating point or complex, but got {want}"
+    elif target.kind != a.dtype.kind:
+        reason = f"dtype should be {kind} for {kind} inputs, but got {want}"
+    elif target.itemsize < a.dtype.itemsize:
+        reason = (
+            f"the dtype of the input ({have}) should be convertible without narrowing to "
+            f"the specified dtype ({want})"
+        )
+    else:
+        return a.astype(target, copy=False)
+    raise RuntimeError(f"linalg.vector_norm: {reason}")
+
+
+def _check_norm(a: Any, ord: Any, dim: Any) -> None:
+    """RuntimeErrors for what has no norm of this order."""
     if a.dtype.kind not in "fc":
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. "
-            f"Got {a.dtype}"
+            f"Got {kind_name(a.dtype)}"
         )
+    if isinstance(ord, str):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    if not a.size and (ord < 0 or ord == math.inf) and not count(a.shape, dim):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor "
+            "because the operation does not have an identity"
+        )
+
+
+def _vector_norm(
+    a: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Any:
+    _check_norm(a, ord, dim)
+    if dtype is not None:
+        a = _wider(a, dtype)
     dims = axes(a, dim)
-    if ord == 2 and a.dtype.kind == "f" and a.dtype != np.float16:
-        return np.sqrt(add_reduce(a * a, dims, None, None, keepdim))
+    if a.dtype is _HALF:
+        return _norm_of(a.astype(np.float32), ord, dims, keepdim).astype(_HALF)
+    return _norm_of(a, ord, dims, keepdim)
+
+
+def _norm_of(a: Any, ord: Any, dims: Any, keepdim: bool) -> Any:
+    if ord == 2 and a.dtype.kind == "f":
+        if dims is None and not keepdim and a.flags.c_contiguous:
+            flat = a.reshape(-1)
+            return np.sqrt(flat.dot(flat))
+        return np.sqrt(_sum(a * a, dims, keepdim))
     size = np.abs(a)
     if ord in (math.inf, -math.inf):
-        if not count(a.shape, dim):
-            raise RuntimeError(
-                f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor "
-                "because the operation does not have an identity"
-            )
         pick = np.maximum if ord > 0 else np.minimum
         return pick.reduce(size, dims, None, None, keepdim)
     if ord == 0:
         return add_reduce(size != 0, dims, size.dtype, None, keepdim)
-    if ord == 1:
-        return add_reduce(size, dims, None, None, keepdim)
     if ord == 2:
-        return np.sqrt(add_reduce(size * size, dims, None, None, keepdim))
-    return add_reduce(size**ord, dims, None, None, keepdim) ** (1.0 / ord)
+        return np.sqrt(_sum(size * size, dims, keepdim))
+    return _sum(size if ord == 1 else size**ord, dims, keepdim) ** (1.0 / ord)
 
 
 def _norm_grad(
-    g: Any,
-    xp: Any,
-    self: Any,
-    self_shape: Any,
-    result: Any,
-    ord: Any,
-    dim: Any,
-    keepdim: Any,
+    g: Any, xp: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: Any
 ) -> Any:
-    g, norm = (lifted(x, self_shape, dim, keepdim) for x in (g, result))
+    g, norm = (lifted(x, self.shape, dim, keepdim) for x in (g, result))
     if ord == 0:
         return xp._zeros_like(self)
     if ord == 1:
         return g * xp.sgn(self)
     if ord == 2:
-        return xp._keep(g * (self / norm), norm != 0)
+        if xp is not RAW:
+            return xp._keep(g * (self / norm), norm != 0)
+        out = np.asarray(self / (norm + (norm == 0)))
+        return np.multiply(out, g, out)
     size = xp.abs(self)
     if ord in (math.inf, -math.inf):
         top = size == norm
         return xp._keep(g * xp.sgn(self) / xp.sum(top, dim, True), top)
-    slope = xp.sgn(self) * xp._pow_number(size, ord - 1) * xp._pow_number(norm, 1 - ord)
-    return xp._keep(g * slope, (self != 0) & (norm != 0))
+    # Of zeros only, the norm is not smooth: its gradient is 0, also that of powers of it.
+    there = norm != 0
+    share = xp._keep(g * xp._pow_number(norm + ~there, 1 - ord), there)
+    if ord > 2:
+        return self * xp._pow_number(size, ord - 2) * share
+    power = xp._pow_number(size, ord - 1)
+    return xp.sgn(self) * (power if ord > 1 else xp._keep(power, self != 0)) * share
 
 
 vector_norm = op(
@@ -218,168 +328,222 @@ vector_norm = op(
 @public
 @method
 def norm(
-    self: Tensor,
+    input: Tensor,
     p: Any = "fro",
     dim: Any = None,
     keepdim: bool = False,
     dtype: Any = None,
     out: Any = None,
 ) -> Any:
-    """The p-norm of all elements, or along `dim`; "fro" and None are the 2-norm."""
+    """The p-norm of all elements, or along `dim`; "fro" and None are the 2-norm.
+
+    RuntimeError for integers, and for a dtype that is narrower than the tensor's.
+    """
     if p == "nuc":
         from importlib import import_module
 
         linalg: Any = import_module("gradfn.linalg")
-        return linalg.matrix_norm(self, "nuc", dim or (-2, -1), keepdim)
-    order = 2 if p is None or p == "fro" else p
-    return vector_norm(self, order, dim, keepdim, dtype=dtype)
+        result = linalg.matrix_norm(input, "nuc", dim or (-2, -1), keepdim)
+    else:
+        order = 2 if p is None or p == "fro" else p
+        result = vector_norm(input, order, dim, keepdim, dtype=dtype)
+    return result if out is None else into("norm", out, result)
 
 
-@public
-@method
-def dist(self: Tensor, other: Tensor, p: Any = 2) -> Any:
-    """The p-norm of the difference."""
-    return vector_norm(self - other, p)
-
-
-# -- medians and ranks -----------------------------------------------------------------
-
-
-def _kth(a: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    dim = line(a, dim)
-    if not a.ndim:
-        return a.copy(), np.asarray(0)
-    if not 1 <= k <= a.shape[dim]:
-        raise RuntimeError("kthvalue(): selected number k out of range for dimension")
-    at = np.take(np.argsort(a, dim, kind="stable"), [k - 1], dim)
-    return _at(a, at, dim, keepdim)
-
-
-def _at(a: Any, at: Any, dim: int, keepdim: bool) -> Any:
-    values = np.take_along_axis(a, at, dim)
-    return (values, at) if keepdim else (values.squeeze(dim), at.squeeze(dim))
-
-
-def _median(a: Any, dim: int = -1, keepdim: bool = False, skip: bool = False) -> Any:
-    """The lower median; nan if there is one, unless they are skipped."""
-    dim = line(a, dim)
-    if not a.ndim:
-        return a.copy(), np.asarray(0)
-    order = np.argsort(a, dim, kind="stable")
-    size = a.shape[dim]
-    nan = np.isnan(a) if a.dtype.kind == "f" else np.zeros(a.shape, bool)
-    holes = nan.sum(dim, keepdims=True)
-    if skip:
-        place = np.maximum(size - holes - 1, 0) // 2
-    else:  # nan sorts last
-        place = np.where(holes > 0, size - holes, (size - 1) // 2)
-    return _at(a, np.take_along_axis(order, place, dim), dim, keepdim)
+def _dist_grad(g: Any, xp: Any, self: Any, other: Any, result: Any, p: Any) -> Any:
+    return _norm_grad(g, xp, self - other, result, p, None, False)
 
 
 op(
-    "kthvalue(self, k, dim=-1, keepdim=False)",
-    _kth,
-    outputs="values indices",
-    self=picked_grad,
+    "dist(self, other, p=2)",
+    lambda a, b, p=2: _vector_norm(a - b, p),
+    numbers=True,
+    self=_dist_grad,
+    other=lambda g, xp, self, other, result, p: _dist_grad(g, xp, other, self, result, p),
 )
-for _name, _skip in (("median", False), ("nanmedian", True)):
-    op(
-        f"_{_name}_dim(self, dim=-1, keepdim=False)",
-        lambda a, dim=-1, keepdim=False, skip=_skip: _median(a, dim, keepdim, skip),
-        outputs="values indices",
+
+# -- medians ---------------------------------------------------------------------------
+
+
+def _median_along(skip: bool) -> Any:
+    def kernel(a: Any, dim: int, keepdim: bool = False) -> Any:
+        refuse(a, "bc", "median_out")
+        dim = ranked("median", a, dim)
+        if not a.ndim:
+            return a.copy(), np.asarray(0)
+        order = np.argsort(a, dim, kind="stable")  # nan is last
+        size = a.shape[dim]
+        nan = np.isnan(a) if a.dtype.kind == "f" else np.zeros(a.shape, bool)
+        holes = nan.sum(dim, keepdims=True)
+        if skip:
+            place = np.maximum(size - holes - 1, 0) // 2
+        else:
+            place = np.where(holes > 0, size - holes, (size - 1) // 2)
+        at = np.take_along_axis(order, place, dim).squeeze(dim)
+        return picked(a, at, dim, keepdim)
+
+    return kernel
+
+
+def _median_of_all(skip: bool) -> Any:
+    def kernel(a: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        if dim is None:
+            return _median(a, skip)
+        dims = reduced_dims(a.shape, axes(a, dim))
+        lines = np.moveaxis(a, dims, range(-len(dims), 0))
+        lines = lines.reshape((*lines.shape[: a.ndim - len(dims)], -1))
+        values = _median_along(skip)(lines, -1)[0]
+        return np.expand_dims(values, dims) if keepdim else values
+
+    return kernel
+
+
+def _median(a: Any, skip: bool) -> Any:
+    """The median of all, nan (0 for integers, which have none) if there is nothing."""
+    refuse(a, "bc", "median_cpu")
+    flat, nan = a.reshape(-1), a.dtype.type(0)
+    if a.dtype.kind == "f":
+        nan = a.dtype.type(np.nan)
+        bad = np.isnan(flat)
+        if bad.any():
+            if not skip:
+                return nan
+            flat = flat[~bad]
+    if not flat.size:
+        return nan
+    middle = (flat.size - 1) // 2
+    return np.partition(flat, middle)[middle]
+
+
+def _middle(name: str, skip: bool, doc: str) -> None:
+    one = op(
+        f"_{name}_all(self, dim=None, keepdim=False)",
+        _median_of_all(skip),
         function=False,
         method=False,
-        node=_name.capitalize(),
-        self=picked_grad,
-    )
+        node=name.capitalize(),
+        self=among_equals,
+        raw={"self": among_equals_raw},
+    ).function
+    each = picking(name, _median_along(skip), overload="True")
 
+    def middle(
+        input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None
+    ) -> Any:
+        result = one(input) if dim is None else each(input, dim, keepdim)
+        return result if out is None else into(name, out, result)
 
-def _middle(name: str, doc: str) -> None:
-    from gradfn.ops.rule import TABLE
-
-    row = TABLE[f"_{name}_dim"].function
-
-    def middle(self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-        if dim is not None:
-            return row(self, dim, keepdim)
-        return row(self.reshape(-1), 0)[0]
-
-    middle.__name__, middle.__doc__ = name, doc
+    middle.__name__ = middle.__qualname__ = name
+    middle.__doc__ = doc
     public(method(middle))
 
 
-_middle("median", "The lower median of all, or `(values, indices)` along `dim`.")
-_middle("nanmedian", "The lower median of what is not nan; see `median`.")
+_middle("median", False, "The lower median of all, or `(values, indices)` along `dim`.")
+_middle("nanmedian", True, "The lower median of what is not nan; see `median`.")
 
 
-def _mode(a: Any, dim: int = -1, keepdim: bool = False) -> Any:
-    dim = line(a, dim)
-    if not a.ndim:
-        return a.copy(), np.asarray(0)
-    lines = np.moveaxis(a, dim, -1)
-    found = np.empty(lines.shape[:-1], np.int64)
-    for place in np.ndindex(found.shape):
-        values, counts = np.unique(lines[place], return_counts=True)
-        winner = values[counts.argmax()]
-        found[place] = np.flatnonzero(lines[place] == winner)[-1]
-    return _at(a, np.expand_dims(found, dim), dim, keepdim)
+# -- quantiles -------------------------------------------------------------------------
+
+_WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-op("mode(self, dim=-1, keepdim=False)", _mode, outputs="values indices", self=picked_grad)
-
-
-@public
-@method
-def quantile(
-    self: Tensor,
-    q: Any,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Any:
-    """The q-quantile of all, or along `dim`; `q` is a number or a 1-d tensor of them.
-
-    ValueError for a q outside [0, 1], RuntimeError for another `interpolation`.
-    """
-    flat = self.reshape(-1) if dim is None or not self._array.ndim else self
-    at = -1 if dim is None else dim
-    level = q if isinstance(q, Tensor) else wrap(np.asarray(q, self._array.dtype))
-    if (level._array < 0).any() or (level._array > 1).any():
-        raise RuntimeError("quantile() q values must be in the range [0, 1]")
-    values = flat.sort(at)[0].movedim(at, -1)
-    scalar = not level._array.ndim
-    out = _between(values, level.reshape(-1), interpolation).movedim(-1, 0)
-    out = out[0] if scalar else out
-    levels = level.reshape(-1)._array
-    if keepdim:
-        kept = [
-            1 if i in reduced_dims(self.shape, dim) else n
-            for i, n in enumerate(self.shape)
-        ]
-        out = out.reshape((*(() if scalar else (len(levels),)), *kept))
-    return out
-
-
-def _between(values: Any, level: Any, how: str) -> Any:
-    """The values at fractions of the last dim's length; nan where there is one."""
-    last = values.shape[-1] - 1
-    place = level * last
-    low = place.floor().long()
-    high = (low + 1).clamp(max=last)
-    share = place - low
-    a, b = values.index_select(-1, low), values.index_select(-1, high)
-    pick = {
-        "linear": lambda: a.lerp(b, share.expand(a.shape)),
-        "lower": lambda: a,
-        "higher": lambda: b.where(share > 0, a),
-        "midpoint": lambda: ((a + b) * 0.5).where(share > 0, a),
-        "nearest": lambda: values.index_select(-1, place.round().long()),
-    }
-    if how not in pick:
+def _levels(a: Any, q: Any, how: str) -> Tensor:
+    """`q` as a tensor; RuntimeError for what quantile does not take."""
+    if a.dtype.kind != "f" or a.dtype is _HALF:
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if not a.size:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if how not in _WAYS:
         raise RuntimeError(
             "quantile() interpolation must be one of linear, lower, higher, midpoint or "
             f"nearest, but got {how}"
         )
-    bad = values.isnan().any(-1, True)
-    return pick[how]().masked_fill(bad, math.nan)
+    if not isinstance(q, Tensor):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
+        return wrap(np.asarray(q, a.dtype))
+    if q._array.ndim > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if q._array.dtype != a.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    if not ((q._array >= 0) & (q._array <= 1)).all():
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
+    return q
+
+
+def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, skip: bool) -> Any:
+    level: Any = _levels(x._array, q, how)
+    flat = x.reshape(-1) if dim is None or not x._array.ndim else x
+    at = -1 if dim is None else line(x._array, dim)
+    values = flat.sort(at)[0].movedim(at, -1)
+    place = _place(values, level.reshape(-1), skip)
+    out = _between(values, place, how).movedim(-1, 0)
+    if not level._array.ndim:
+        out = out[0]
+    if keepdim:
+        dims = reduced_dims(x.shape, dim)
+        kept = [1 if i in dims else n for i, n in enumerate(x.shape)]
+        out = out.reshape((*level.shape, *kept))
+    return out
+
+
+def _place(values: Any, level: Any, skip: bool) -> Any:
+    """The fractional index of each level, among the last dim's sorted values.
+
+    nan is last: where there is one it is the answer, unless they are skipped.
+    """
+    if skip:
+        place = level * ((~values.isnan()).sum(-1, True) - 1)
+        return place.masked_fill(place < 0, 0)
+    last = values.shape[-1] - 1
+    place = (level * last).expand((*values.shape[:-1], -1))
+    return place.masked_fill(values.isnan().any(-1, True), last)
+
+
+def _between(values: Any, place: Any, how: str) -> Any:
+    """The values at fractional places along the last dim."""
+
+    def at(index: Any) -> Any:
+        return values.gather(-1, index.long())
+
+    if how == "nearest":
+        return at(place.round())
+    if how == "higher":
+        return at(place.ceil())
+    low = at(place.floor())
+    if how == "lower":
+        return low
+    high = at(place.ceil())
+    if how == "midpoint":
+        return low.lerp(high, 0.5)
+    return low.lerp(high, place - place.floor())
+
+
+def _quantiles(name: str, skip: bool, doc: str) -> None:
+    def quantile(
+        input: Tensor,
+        q: Any,
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+        out: Any = None,
+    ) -> Any:
+        result = _quantile(input, q, dim, keepdim, interpolation, skip)
+        return result if out is None else into(name, out, result)
+
+    quantile.__name__ = quantile.__qualname__ = name
+    quantile.__doc__ = f"""{doc}
+
+    `q` is a number or a 1-d tensor of them, whose dim comes first in the result.
+    RuntimeError for a q outside [0, 1], for another dtype than float32 and float64, for
+    an empty tensor, and for an `interpolation` that is not linear, lower, higher,
+    midpoint or nearest.
+    """
+    public(method(quantile))
+
+
+_quantiles("quantile", False, "The q-quantile of all, or along `dim`; nan if one is nan.")
+_quantiles(
+    "nanquantile", True, "The q-quantile of what is not nan, or nan; see `quantile`."
+)

@@ -1,0 +1,114 @@
+"""Nested containers of values, taken apart and put together again.
+
+Lists, tuples, named tuples, dicts (also ordered ones and defaultdicts) and deques are
+containers; whatever else stands in them is a leaf, None too.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+
+class TreeSpec(NamedTuple):
+    """The shape of a nested container: what is needed to put it together."""
+
+    kind: Any  # the type of the container; None for a leaf
+    context: Any  # keys, or what else the type needs
+    children: tuple[TreeSpec, ...]
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves there are."""
+        return 1 if self.kind is None else sum(c.num_leaves for c in self.children)
+
+
+LEAF = TreeSpec(None, None, ())
+
+
+def _is_named(x: Any) -> bool:
+    return isinstance(x, tuple) and hasattr(type(x), "_fields")
+
+
+def children(tree: Any) -> tuple[Any, Any, list[Any]] | None:
+    """(kind, context, children) of a container; None for a leaf."""
+    kind = type(tree)
+    if kind in (list, tuple):
+        return kind, None, list(tree)
+    if kind in (dict, OrderedDict):
+        return kind, tuple(tree), list(tree.values())
+    if kind is defaultdict:
+        return kind, (tree.default_factory, tuple(tree)), list(tree.values())
+    if kind is deque:
+        return kind, tree.maxlen, list(tree)
+    if _is_named(tree):
+        return kind, None, list(tree)
+    return None
+
+
+def tree_flatten(tree: Any) -> tuple[list[Any], TreeSpec]:
+    """The leaves in order, and the shape."""
+    parts = children(tree)
+    if parts is None:
+        return [tree], LEAF
+    kind, context, inner = parts
+    leaves: list[Any] = []
+    specs = []
+    for child in inner:
+        some, spec = tree_flatten(child)
+        leaves += some
+        specs.append(spec)
+    return leaves, TreeSpec(kind, context, tuple(specs))
+
+
+def tree_unflatten(leaves: Iterable[Any], spec: TreeSpec) -> Any:
+    """The container of that shape with these leaves."""
+    return _build(iter(leaves), spec)
+
+
+def _build(leaves: Any, spec: TreeSpec) -> Any:
+    if spec.kind is None:
+        return next(leaves)
+    inner = [_build(leaves, child) for child in spec.children]
+    kind, context = spec.kind, spec.context
+    if kind in (dict, OrderedDict):
+        return kind(zip(context, inner, strict=True))
+    if kind is defaultdict:
+        return defaultdict(context[0], zip(context[1], inner, strict=True))
+    if kind is deque:
+        return deque(inner, context)
+    return kind(*inner) if hasattr(kind, "_fields") else kind(inner)
+
+
+def tree_leaves(tree: Any) -> list[Any]:
+    """The leaves in order."""
+    return tree_flatten(tree)[0]
+
+
+def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """The container with `function` applied to each leaf (and those at its place)."""
+    leaves, spec = tree_flatten(tree)
+    others = [tree_flatten(other)[0] for other in rest]
+    return tree_unflatten(map(function, leaves, *others), spec)
+
+
+def broadcast_prefix(prefix: Any, spec: TreeSpec) -> list[Any] | None:
+    """A leaf of `prefix` for each leaf of a tree of which it is the upper part.
+
+    None if it isn't. A leaf of the prefix goes to all leaves that stand in its place.
+    """
+    parts = children(prefix)
+    if parts is None:
+        return [prefix] * spec.num_leaves
+    kind, context, inner = parts
+    same = kind is spec.kind or {kind, spec.kind} <= {list, tuple}
+    if not same or len(inner) != len(spec.children) or context != spec.context:
+        return None
+    found: list[Any] = []
+    for child, child_spec in zip(inner, spec.children, strict=True):
+        some = broadcast_prefix(child, child_spec)
+        if some is None:
+            return None
+        found += some
+    return found
