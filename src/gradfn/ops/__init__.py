@@ -14,6 +14,7 @@ from gradfn.ops import (  # noqa: F401
     override,
     power,
     random,
+    ranges,
     reduce,
     restride,
     scan,

@@ -1,44 +1,58 @@
-"""New tensors, from data or filled."""
+"""New tensors, from data or filled.
+
+Note [The dtype of data]
+    Each number in nested sequences votes: Python's float for the default dtype, int for
+    int64, NumPy's numbers and 0-d tensors for their own; the votes are promoted as if all
+    were tensors with dimensions. So [1.5, np.float64(2)] is float64, and [1.5, 2] is the
+    default dtype.
+"""
 
 from __future__ import annotations
 
+import sys
 import warnings
+from itertools import chain
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from gradfn._device import check_device
-from gradfn._dtypes import INT64, complex_dtype, default_dtype, number_dtype, to_numpy
-from gradfn._state import INFERENCE, mode
+from gradfn import _dtypes
+from gradfn._device import check_device, contiguous_format
+from gradfn._dtypes import BOOL, default_dtype, number_dtype, to_numpy
+from gradfn._state import INFERENCE, mode, quiet
+from gradfn.ops.fill import cast as cast_array
+from gradfn.ops.fill import number_array
+from gradfn.ops.names import into
 from gradfn.ops.rare import mark_inference
 from gradfn.ops.sizes import sizes
 from gradfn.ops.world import PUBLIC, RAW, RECORDED, public
-from gradfn.tensor import LEAF, Tensor, from_array, method, wrap
+from gradfn.tensor import LEAF, Tensor, from_array, made_for, method, wrap
 
-BOOL = np.dtype(bool)
+_OPTIONS = {
+    "device",
+    "out",
+    "layout",
+    "pin_memory",
+    "memory_format",
+    "names",
+    "generator",
+}
 
 
-def finished(
-    array: Any,
-    requires_grad: bool = False,
-    device: Any = None,
-    layout: Any = None,
-    pin_memory: bool = False,
-    memory_format: Any = None,
-    out: Any = None,
-    names: Any = None,
-    generator: Any = None,
-) -> Tensor:
+def finished(array: Any, requires_grad: Any = False, **options: Any) -> Tensor:
     """The tensor around a new array, with the options that all these functions have."""
-    if device is not None:
-        check_device(device)
     t = wrap(array)
     if mode() & INFERENCE:
         mark_inference(t)
-    if out is not None:
-        from gradfn.ops.names import into
-
-        t = into("out", out, t)
+    if options:
+        for name in options.keys() - _OPTIONS:
+            caller = sys._getframe(1).f_code.co_name
+            raise TypeError(f"{caller}() got an unexpected keyword argument '{name}'")
+        check_device(options.get("device"))
+        out = options.get("out")
+        if out is not None:
+            t = into("out", out, wrap(cast_array(array, out._array.dtype)))
     if requires_grad:
         if array.dtype.kind not in "fc":
             raise RuntimeError(
@@ -48,9 +62,14 @@ def finished(
     return t
 
 
+def kind_of(dtype: Any) -> Any:
+    """NumPy's dtype for an argument `dtype`, in which `float` means float64."""
+    return np.dtype(dtype) if dtype is float or dtype is complex else to_numpy(dtype)
+
+
 def wanted(dtype: Any) -> Any:
     """NumPy's dtype for the argument `dtype`; the default one for None."""
-    return default_dtype() if dtype is None else to_numpy(dtype)
+    return default_dtype() if dtype is None else kind_of(dtype)
 
 
 # -- from data -------------------------------------------------------------------------
@@ -67,120 +86,177 @@ def tensor(
 ) -> Tensor:
     """A tensor with a copy of `data`: a number, nested sequences of them, an ndarray.
 
-    The dtype is that of an ndarray or NumPy number; int64, bool, the default dtype or
-    its complex companion for Python's numbers. ValueError for ragged sequences,
-    TypeError for what holds no numbers.
+    For its dtype see Note [The dtype of data]. ValueError for ragged sequences and integers
+    above int64, RuntimeError for what holds no numbers or some that `dtype` can't hold.
     """
     if isinstance(data, Tensor):
-        warnings.warn(
-            "To copy construct from a tensor, it is recommended to use "
-            "sourceTensor.detach().clone() or sourceTensor.detach().clone()."
-            "requires_grad_(True), rather than torch.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=2,
-        )
-        data = data._array
+        data = _untaped(data)
     array = values(data, dtype)
-    return finished(array, requires_grad, device)
+    check_device(device)
+    return finished(array, requires_grad)
+
+
+def _untaped(t: Tensor) -> Any:
+    _warn(
+        "To copy construct from a tensor, it is recommended to use t.detach().clone(), or "
+        "t.detach().clone().requires_grad_(), rather than torch.tensor(t).",
+        4,
+    )
+    return t._array
+
+
+def _warn(text: str, level: int) -> None:
+    warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def values(data: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """A new array for `data`, in torch's dtype."""
-    if isinstance(data, (np.ndarray, np.generic)):
-        array = np.array(data, None if dtype is None else to_numpy(dtype))
-        return from_array(array)._array
-    if isinstance(data, (list, tuple)):
-        data = unwrapped(data)
+    kind: Any = type(data)
+    if dtype is None:  # ways around for what is usual and small
+        if kind in _OF_PYTHON and (kind is not int or -(2**63) <= data < 2**63):
+            return quiet(np.array, data, number_dtype(kind, BOOL))
+        kinds = set(map(type, data)) if kind is list else set()
+        if kinds == {list} and len(set(map(len, data))) == 1:
+            kinds = set(map(type, chain.from_iterable(data)))
+        if kinds == {float}:
+            return quiet(np.array, data, default_dtype())
+    if isinstance(data, np.generic) or hasattr(kind, "__array__") or _is_stack(data):
+        array = from_array(np.array(data))._array
+        return array if dtype is None else cast_array(array, kind_of(dtype))
+    flat, shape = spread(data)
+    return from_numbers(flat, dtype).reshape(shape)
+
+
+_OF_PYTHON = {k: k.__name__ for k in (complex, float, int, bool)}  # the widest first
+
+
+def _is_stack(data: Any) -> bool:
+    """Is this a list of ndarrays that can be stacked as they are?"""
+    if not isinstance(data, (list, tuple)) or not data:
+        return False
+    if type(data[0]) is not np.ndarray or not data[0].ndim:
+        return False
+    return len({(type(x), np.shape(x), getattr(x, "dtype", 0)) for x in data}) == 1
+
+
+def is_sequence(x: Any) -> bool:
+    """Does torch look for numbers inside of `x`?"""
+    if type(x) in _OF_PYTHON or isinstance(x, (Tensor, str, bytes, dict)):
+        return False
+    if isinstance(x, np.ndarray):
+        return x.ndim > 0
+    kind = type(x)
+    return kind is list or (hasattr(kind, "__getitem__") and hasattr(kind, "__len__"))
+
+
+def spread(data: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """The numbers in nested sequences in one list, and the shape they had.
+
+    Raises ValueError and TypeError if the nesting is uneven.
+    """
+    shape: list[int] = []
+    first = data
+    while is_sequence(first) and 0 not in shape:
+        shape.append(len(first))
+        first = first[0] if shape[-1] else None
+    flat = [data]
+    for dim, n in enumerate(shape):
+        if not set(map(type, flat)) <= {list, tuple}:
+            for x in flat:
+                if not is_sequence(x):
+                    raise TypeError(f"not a sequence at dim {dim}: {x!r}")
+        for m in set(map(len, flat)) - {n}:
+            raise ValueError(
+                f"expected sequence of length {n} at dim {dim} (got {m}): a tensor has no "
+                "ragged rows"
+            )
+        flat = list(chain.from_iterable(flat))
+    return flat, tuple(shape)
+
+
+def from_numbers(flat: list[Any], dtype: Any) -> Any:
+    """Numbers (and 0-d tensors) as a 1-d array: Note [The dtype of data]."""
+    kinds: Any = set(map(type, flat))
+    if kinds <= _OF_PYTHON.keys():
+        natural = number_dtype(next((k for k in _OF_PYTHON if k in kinds), float), BOOL)
+    else:
+        natural = BOOL
+        for kind in {_kind(x) if hasattr(x, "dtype") else type(x) for x in flat}:
+            natural = _dtypes.result_dtype(natural, False, _vote(kind), False)
+        flat = [_plain(x) for x in flat]
+    target = None if dtype is None else kind_of(dtype)
+    if target is not None and natural.kind in "fc":  # nothing is rounded on the way
+        natural = np.dtype(natural.kind + ("16" if natural.kind == "c" else "8"))
     try:
-        array = np.array(data)
-    except ValueError:
-        check_ragged(data)
-        raise
-    if array.dtype.kind in "OUS":
-        check_ragged(data)
-        raise unfit(data)
-    if dtype is not None:
-        return cast(array, to_numpy(dtype))
-    kind = array.dtype.kind
-    if kind == "f" and not holds_numpy(data):
-        return array.astype(default_dtype(), copy=False)
-    if kind == "c" and not holds_numpy(data):
-        return array.astype(complex_dtype(default_dtype()), copy=False)
-    return from_array(array)._array
+        array = quiet(np.array, flat, natural)
+    except OverflowError as error:
+        if target is None:
+            raise ValueError(
+                f"Overflow when unpacking long long: {error}; float64 holds larger numbers"
+            ) from None
+        array = np.array(flat)
+    return array if target is None else cast(array, target)
+
+
+def _vote(kind: Any) -> Any:
+    """The dtype for which a type of numbers votes; an error if it is none."""
+    if isinstance(kind, np.dtype):
+        return from_array(np.empty(0, kind))._array.dtype
+    if issubclass(kind, np.generic):
+        return _vote(np.dtype(kind))
+    for python in (bool, int, float, complex):
+        if issubclass(kind, python):
+            return number_dtype(python, BOOL)
+    name = kind.__name__
+    if issubclass(kind, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{name}'")
+    if issubclass(kind, (list, tuple)):
+        raise TypeError(f"'{name}' object cannot be interpreted as a number")
+    raise RuntimeError(f"Could not infer dtype of {name}, which holds no numbers")
 
 
 def cast(array: Any, target: Any) -> Any:
-    """`array` in the dtype asked for; RuntimeError if an integer does not fit."""
-    if target.kind == array.dtype.kind == "u" or (
-        target.kind in "iu" and array.dtype.kind == "i"
-    ):
-        info = np.iinfo(target)
-        if array.size and (
-            array.max() > info.max or (target.kind == "i" and array.min() < info.min)
-        ):
+    """`array` in the dtype asked for.
+
+    RuntimeError if an integer dtype can't hold a number; negative ones wrap if it is
+    unsigned, as in torch.
+    """
+    if array.dtype.kind == "c" != target.kind:
+        raise TypeError(f"must be real number, not complex, for dtype {target.name}")
+    if target.kind in "iu" and array.size and array.dtype.kind != "b":
+        most = np.iinfo(target).max
+        least = -most - (target.kind == "i")
+        low, high = array.min(), array.max()
+        if not (isfinite(low) and isfinite(high) and least <= int(low) and high <= most):
             raise RuntimeError(
                 f"value cannot be converted to type {target} without overflow"
             )
-    if array.dtype.kind == "c" and target.kind != "c":
-        raise TypeError("a complex number can't be converted to a real dtype")
-    return array.astype(target, copy=False)
+    return quiet(lambda: array.astype(target, copy=False))
 
 
-def holds_numpy(data: Any) -> bool:
-    """Is the first number in nested sequences one of NumPy's, which keeps its dtype?"""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return isinstance(data, (np.generic, np.ndarray))
-
-
-def unwrapped(data: Any) -> Any:
-    """Nested sequences with tensors as arrays."""
-    if isinstance(data, Tensor):
-        return data._array
-    if isinstance(data, (list, tuple)):
-        if data and type(data[0]) in (int, float, bool):
-            return data
-        return [unwrapped(x) for x in data]
-    return data
-
-
-def unfit(data: Any) -> TypeError:
-    """The error for data of which no tensor can be made."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    if isinstance(data, str):
-        return TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    return TypeError(f"Could not infer dtype of {type(data).__name__}")
-
-
-def check_ragged(data: Any, depth: int = 0) -> None:
-    """ValueError if sequences at one depth have different lengths."""
-    if not isinstance(data, (list, tuple)) or not data:
-        return
-    first = data[0]
-    if isinstance(first, (list, tuple)):
-        for x in data:
-            if not isinstance(x, (list, tuple)):
-                raise TypeError(f"not a sequence at dim {depth + 1}: {x!r}")
-            if len(x) != len(first):
-                raise ValueError(
-                    f"expected sequence of length {len(first)} at dim {depth + 1} (got "
-                    f"{len(x)})"
-                )
-            check_ragged(x, depth + 1)
+def _plain(x: Any) -> Any:
+    """A number for a tensor or array with one element; `x` itself if it is neither."""
+    if type(x) in _OF_PYTHON:
+        return x
+    if isinstance(x, Tensor):
+        if x._array.size != 1:
+            raise ValueError(
+                "only one element tensors can be converted to Python scalars, not those of "
+                f"shape {list(x.shape)}; torch.stack joins tensors"
+            )
+        return x._array.item()
+    return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
 
 
 @public
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor for `data` that shares its memory where that is possible."""
-    if device is not None:
-        check_device(device)
-    if isinstance(data, Tensor):
-        return data if dtype is None else data.to(dtype)
+    check_device(device)
     if isinstance(data, np.ndarray):
-        t = from_numpy(data)
-        return t if dtype is None else t.to(dtype)
-    return tensor(data, dtype=dtype)
+        data = from_numpy(data)
+    if not isinstance(data, Tensor):
+        return tensor(data, dtype=dtype)
+    return data if dtype is None else data.to(wrap(np.empty(0, kind_of(dtype))).dtype)
 
 
 @public
@@ -188,15 +264,30 @@ def asarray(
     obj: Any,
     *,
     dtype: Any = None,
-    device: Any = None,
     copy: Any = None,
-    requires_grad: bool = False,
+    requires_grad: Any = None,
+    **more: Any,
 ) -> Tensor:
-    """A tensor for `obj`, which shares its memory unless `copy` or a cast forbid it."""
-    t = as_tensor(obj, dtype, device)
-    if copy:
+    """A tensor for `obj`: a tensor, an array that knows DLPack, numbers.
+
+    It shares memory with `obj` unless `copy=True`, or the dtype or the kind of `obj`
+    forbids it, which is a ValueError with `copy=False`. With `requires_grad=False` it is
+    detached; else it keeps the history of a tensor.
+    """
+    shared = obj if isinstance(obj, Tensor) else None
+    if isinstance(obj, np.ndarray):
+        shared = from_numpy(obj)
+    elif shared is None and hasattr(obj, "__dlpack__"):
+        shared = from_dlpack(obj)
+    t = as_tensor(obj if shared is None else shared, dtype, **more)
+    if copy is False and t is not shared:
+        what = f"a {type(obj).__name__}" if shared is None else shared.dtype
+        raise ValueError(f"can't alias {what} into a tensor of {t.dtype} without a copy")
+    if copy and t is shared:
         t = t.clone()
-    return t.detach().requires_grad_() if requires_grad else t
+    if requires_grad is False or (requires_grad and not t.requires_grad):
+        return finished(t._array, requires_grad)
+    return t
 
 
 @public
@@ -206,25 +297,22 @@ def from_numpy(ndarray: Any) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     if not ndarray.dtype.isnative:
         raise ValueError(
-            "given numpy array has byte order different from the native byte order. "
-            "Conversion between byte orders is currently not supported."
+            "given numpy array has byte order different from the native byte order"
         )
     if any(s < 0 for s in ndarray.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with "
-            "negative strides are not currently supported. (You can probably work around "
-            "this by making a copy of your array  with array.copy().)"
+            "negative strides are not currently supported: pass array.copy()"
         )
     if not ndarray.flags.writeable:
-        warnings.warn(
-            "The given NumPy array is not writable, and PyTorch does not support "
-            "non-writable tensors. This means writing to this tensor will result in "
-            "undefined behavior; here it writes to a copy. You may want to copy the array "
-            "to protect its data or make it writable before converting it to a tensor.",
-            UserWarning,
-            stacklevel=2,
-        )
+        _warn(_READONLY.format("NumPy array"), 3)
     return from_array(ndarray)
+
+
+_READONLY = (
+    "The given {} is not writable: what is written to this tensor goes to a copy of its "
+    "memory. Copy it before to have memory that can be written."
+)
 
 
 @public
@@ -235,246 +323,117 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 
 @public
 def frombuffer(
-    buffer: Any,
-    *,
-    dtype: Any,
-    count: int = -1,
-    offset: int = 0,
-    requires_grad: bool = False,
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, **options: Any
 ) -> Tensor:
-    """A 1-d tensor over the memory of a bytes-like object."""
-    return finished(np.frombuffer(buffer, to_numpy(dtype), count, offset), requires_grad)
+    """A 1-d tensor over the memory of a bytes-like object.
+
+    ValueError if it does not hold `count` elements after `offset` bytes, or (without
+    `count`) not a whole number of them.
+    """
+    if memoryview(buffer).readonly:
+        _warn(_READONLY.format("buffer"), 3)
+    return finished(np.frombuffer(buffer, kind_of(dtype), count, offset), **options)
 
 
 @public
 def scalar_tensor(s: Any, *, dtype: Any = None, **options: Any) -> Tensor:
     """A 0-d tensor, of the default dtype."""
-    return finished(np.array(s, wanted(dtype)), **options)
+    return finished(number_array(_plain(s), wanted(dtype)), **options)
 
 
 # -- filled ----------------------------------------------------------------------------
 
 
-@public
-def zeros(*size: Any, dtype: Any = None, **options: Any) -> Tensor:
-    """Zeros of a shape, given as ints or one sequence; of the default dtype."""
-    size = size or (options.pop("size"),)
-    return finished(np.zeros(checked(size), wanted(dtype)), **options)
-
-
-@public
-def ones(*size: Any, dtype: Any = None, **options: Any) -> Tensor:
-    """Ones of a shape, given as ints or one sequence; of the default dtype."""
-    size = size or (options.pop("size"),)
-    return finished(np.ones(checked(size), wanted(dtype)), **options)
-
-
-@public
-def empty(*size: Any, dtype: Any = None, **options: Any) -> Tensor:
-    """A tensor that is not initialised."""
-    size = size or (options.pop("size"),)
-    return finished(np.empty(checked(size), wanted(dtype)), **options)
-
-
 def checked(args: Any) -> tuple[int, ...]:
     """Sizes; RuntimeError for negative ones."""
     shape = sizes(args)
-    for n in shape:
-        if n < 0:
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {n}: {list(shape)}"
-            )
+    if shape and min(shape) < 0:
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"
+        )
     return shape
+
+
+def shape_of(name: str, size: Any, options: dict[str, Any]) -> tuple[int, ...]:
+    """The shape that a function was given as ints, as one sequence or as `size=`."""
+    if not size and "size" not in options:
+        raise TypeError(f"{name}() missing 1 required positional argument: 'size'")
+    return checked(size or (options.pop("size"),))
+
+
+def named(function: Any, name: str, doc: str) -> Any:
+    """A function that was made for `name`, also as tracebacks and errors show it."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+    return function
+
+
+def like(t: Any, name: str, fill: Any, options: dict[str, Any]) -> Any:
+    """`fill(shape, dtype)` in the shape of `t`, its dims in the same order in memory."""
+    if not isinstance(t, Tensor):
+        raise TypeError(f"{name}() must be given a Tensor, not {type(t).__name__}")
+    a, kind = t._array, _kind(t, options.pop("dtype", None))
+    form = options.pop("memory_format", None)
+    if a.ndim < 2 or form is contiguous_format or a.flags.c_contiguous:
+        return made_for(t, fill, a.shape, kind)
+    order = np.argsort([-abs(n) for n in a.strides], stable=True)
+    return fill(tuple(a.shape[d] for d in order), kind).transpose(np.argsort(order))
+
+
+def _kind(t: Any, dtype: Any = None) -> Any:
+    """NumPy's dtype of a tensor or array, or that asked for."""
+    return getattr(t, "_array", t).dtype if dtype is None else kind_of(dtype)
+
+
+def _fillers(name: str, fill: Any, doc: str) -> None:
+    def make(*size: Any, dtype: Any = None, **options: Any) -> Tensor:
+        shape = shape_of(name, size, options)
+        return finished(fill(shape, wanted(dtype)), **options)
+
+    def make_like(input: Tensor, **options: Any) -> Tensor:
+        return finished(like(input, f"{name}_like", fill, options), **options)
+
+    def make_new(self: Tensor, *size: Any, dtype: Any = None, **options: Any) -> Tensor:
+        shape = shape_of(f"new_{name}", size, options)
+        return finished(made_for(self, fill, shape, _kind(self, dtype)), **options)
+
+    given = "of a shape given as ints or one sequence"
+    public(named(make, name, f"{doc}, {given}; of the default dtype."))
+    public(named(make_like, f"{name}_like", f"{doc}, of the tensor's shape and dtype."))
+    method(named(make_new, f"new_{name}", f"{doc}, {given}; of this tensor's dtype."))
+
+
+_fillers("zeros", np.zeros, "Zeros")
+_fillers("ones", np.ones, "Ones")
+_fillers("empty", np.empty, "A tensor that is not initialised")
+RAW.zeros_like, RECORDED.zeros_like = np.zeros_like, PUBLIC["zeros_like"]
+RAW.ones_like, RECORDED.ones_like = np.ones_like, PUBLIC["ones_like"]
+
+
+def _filler(name: str, fill_value: Any) -> Any:
+    """What makes arrays of one value. TypeError if that is no number."""
+    value = _plain(fill_value)
+    if not isinstance(value, (int, float, complex)):
+        raise TypeError(
+            f"{name}(): argument 'fill_value' must be Number, not {type(value).__name__}"
+        )
+    return lambda shape, kind: np.full(shape, number_array(value, kind))
 
 
 @public
 def full(size: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Tensor:
     """One value everywhere; the dtype is that of the value unless it is given."""
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    if dtype is not None:
-        kind = to_numpy(dtype)
-    else:
-        of: Any = type(value)
-        kind = number_dtype(of, BOOL)
-    return finished(np.full(checked((size,)), value, kind), **options)
+    fill = _filler("full", fill_value)
+    kind = _vote(type(_plain(fill_value))) if dtype is None else kind_of(dtype)
+    return finished(fill(checked((size,)), kind), **options)
 
 
 @public
-def empty_strided(size: Any, stride: Any, *, dtype: Any = None, **options: Any) -> Tensor:
-    """A tensor with given strides that is not initialised."""
-    kind = wanted(dtype)
-    length = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True) if n)
-    strides = tuple(s * kind.itemsize for s in stride)
-    memory = np.empty(max(length, 0), kind)
-    return finished(np.lib.stride_tricks.as_strided(memory, size, strides), **options)
-
-
-@public
-def eye(n: int, m: Any = None, *, dtype: Any = None, **options: Any) -> Tensor:
-    """Ones on the diagonal, zeros elsewhere."""
-    return finished(np.eye(n, m, dtype=wanted(dtype)), **options)
-
-
-def _plain(x: Any) -> Any:
-    return x.item() if isinstance(x, Tensor) else x
-
-
-@public
-def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, **options: Any
-) -> Tensor:
-    """Numbers from `start` to before `end` in steps: int64 if all three are ints.
-
-    RuntimeError if the step is 0 or leads away from `end`.
-    """
-    start, end, step = (_plain(x) for x in (start, end, step))
-    if end is None:
-        start, end = 0, start
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    whole = all(isinstance(x, int) for x in (start, end, step))
-    kind = to_numpy(dtype) if dtype is not None else INT64 if whole else default_dtype()
-    n = int(np.ceil((end - start) / step))
-    numbers = start + np.arange(n) * step if not whole else np.arange(start, end, step)
-    return finished(numbers.astype(kind, copy=False), **options)
-
-
-@public
-def range(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
-    """Deprecated: like `arange`, but `end` is included and the dtype the default one."""
-    start, end = (0, start) if end is None else (start, end)
-    n = int(np.floor((end - start) / step)) + 1
-    kind = wanted(options.pop("dtype", None))
-    return finished((start + np.arange(n) * step).astype(kind), **options)
-
-
-@public
-def linspace(
-    start: Any, end: Any, steps: int, *, dtype: Any = None, **options: Any
-) -> Tensor:
-    """`steps` numbers at equal distances from `start` to `end`, both included."""
-    numbers = _evenly(_plain(start), _plain(end), steps, dtype)
-    return finished(numbers, **options)
-
-
-def _evenly(start: Any, end: Any, steps: int, dtype: Any) -> Any:
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    kind = wanted(dtype)
-    if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
-        kind = complex_dtype(kind)
-    return np.linspace(start, end, steps).astype(kind)
-
-
-@public
-def logspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: Any = None,
-    **options: Any,
-) -> Tensor:
-    """`base` to the powers of `linspace`."""
-    powers = np.linspace(_plain(start), _plain(end), steps)
-    return finished(np.power(base, powers).astype(wanted(dtype)), **options)
-
-
-def _triangle_indices(name: str) -> None:
-    find = getattr(np, name)
-
-    def indices(
-        row: int, col: int, offset: int = 0, *, dtype: Any = None, **options: Any
-    ) -> Tensor:
-        kind = INT64 if dtype is None else to_numpy(dtype)
-        return finished(np.stack(find(row, offset, col)).astype(kind), **options)
-
-    indices.__name__ = name
-    indices.__doc__ = "The row and column indices of a triangle, as two rows."
-    public(indices)
-
-
-_triangle_indices("tril_indices")
-_triangle_indices("triu_indices")
-
-
-@public
-def vander(x: Tensor, N: Any = None, increasing: bool = False) -> Any:
-    """Powers of a vector as the columns of a matrix, the highest first."""
-    n = x.shape[-1] if N is None else N
-    powers = [x**k for k in (np.arange(n) if increasing else np.arange(n)[::-1]).tolist()]
-    return PUBLIC["stack"](powers, -1)
-
-
-# -- like another tensor ---------------------------------------------------------------
-
-
-def _like(t: Tensor, dtype: Any, fill: Any) -> Any:
-    kind = t._array.dtype if dtype is None else to_numpy(dtype)
-    return fill(t._array.shape, kind)
-
-
-@public
-def zeros_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
-    """Zeros of the tensor's shape and dtype."""
-    return finished(_like(input, dtype, np.zeros), **options)
-
-
-@public
-def ones_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
-    """Ones of the tensor's shape and dtype."""
-    return finished(_like(input, dtype, np.ones), **options)
-
-
-@public
-def empty_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
-    """A tensor of this shape and dtype that is not initialised."""
-    return finished(_like(input, dtype, np.empty), **options)
-
-
-@public
-def full_like(
-    input: Tensor, fill_value: Any, *, dtype: Any = None, **options: Any
-) -> Tensor:
+def full_like(input: Tensor, fill_value: Any, **options: Any) -> Tensor:
     """One value in the tensor's shape and dtype."""
-    value = _plain(fill_value)
-    return finished(_like(input, dtype, lambda s, k: np.full(s, value, k)), **options)
-
-
-@method
-def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, **options: Any) -> Tensor:
-    """A tensor from data, of this tensor's dtype."""
-    if isinstance(data, Tensor):
-        data = data._array
-    return finished(np.array(data, _kind(self, dtype)), **options)
-
-
-def _kind(t: Tensor, dtype: Any) -> Any:
-    return t._array.dtype if dtype is None else to_numpy(dtype)
-
-
-@method
-def new_zeros(self: Tensor, *size: Any, dtype: Any = None, **options: Any) -> Tensor:
-    """Zeros of another shape, of this tensor's dtype."""
-    size = size or (options.pop("size"),)
-    return finished(np.zeros(checked(size), _kind(self, dtype)), **options)
-
-
-@method
-def new_ones(self: Tensor, *size: Any, dtype: Any = None, **options: Any) -> Tensor:
-    """Ones of another shape, of this tensor's dtype."""
-    size = size or (options.pop("size"),)
-    return finished(np.ones(checked(size), _kind(self, dtype)), **options)
-
-
-@method
-def new_empty(self: Tensor, *size: Any, dtype: Any = None, **options: Any) -> Tensor:
-    """An uninitialised tensor of another shape, of this tensor's dtype."""
-    size = size or (options.pop("size"),)
-    return finished(np.empty(checked(size), _kind(self, dtype)), **options)
+    fill = _filler("full_like", fill_value)
+    return finished(like(input, "full_like", fill, options), **options)
 
 
 @method
@@ -482,8 +441,15 @@ def new_full(
     self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, **options: Any
 ) -> Tensor:
     """One value in another shape, of this tensor's dtype."""
-    value = _plain(fill_value)
-    return finished(np.full(checked((size,)), value, _kind(self, dtype)), **options)
+    fill, shape = _filler("new_full", fill_value), checked((size,))
+    return finished(made_for(self, fill, shape, _kind(self, dtype)), **options)
+
+
+@method
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, **options: Any) -> Tensor:
+    """A tensor from data, of this tensor's dtype."""
+    data = _untaped(data) if isinstance(data, Tensor) else data
+    return finished(values(data, _kind(self, dtype)), **options)
 
 
 @method
@@ -491,11 +457,19 @@ def new(self: Tensor, *args: Any) -> Tensor:
     """Legacy: a tensor of this dtype, from sizes or data."""
     if len(args) == 1 and not isinstance(args[0], int):
         return new_tensor(self, args[0])
-    return new_empty(self, *(args or (0,)))
+    return self.new_empty(*(args or (0,)))
 
 
-for _world, _zeros, _ones in (
-    (RAW, np.zeros_like, np.ones_like),
-    (RECORDED, zeros_like, ones_like),
-):
-    _world.zeros_like, _world.ones_like = _zeros, _ones
+@public
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, **options: Any) -> Tensor:
+    """A tensor with given strides that is not initialised. RuntimeError for bad ones."""
+    shape, kind = checked((size,)), wanted(dtype)
+    if len(shape) != len(stride) or any(s < 0 for s in stride):
+        raise RuntimeError(
+            f"dimensionality of sizes must match dimensionality of strides, and none be "
+            f"negative: {list(shape)}, {list(stride)}"
+        )
+    length = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride))
+    strides = tuple(s * kind.itemsize for s in stride)
+    memory = np.empty(length, kind)
+    return finished(np.ndarray(shape, kind, memory, 0, strides), **options)
