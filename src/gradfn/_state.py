@@ -36,8 +36,35 @@ mode: Callable[[], int] = MODE.get
 set_mode = MODE.set
 reset_mode = MODE.reset
 
+
+class Trouble:
+    """What Note [Zero annihilates] must know.
+
+    met: has any kernel divided by zero or met an invalid operation in this process? NumPy
+    tells, at no cost to kernels that have not. discarded: has the present backward pass
+    come by an op that throws values away?
+    """
+
+    __slots__ = ("discarded", "met")
+
+    def __init__(self) -> None:
+        self.met = self.discarded = False
+
+    def write(self, message: str) -> None:
+        """Called by NumPy, for its errors go into this log."""
+        self.met = True
+
+
+trouble = Trouble()
+
+
+def _be_quiet() -> None:
+    np.seterr(all="ignore", divide="log", invalid="log")
+    np.seterrcall(trouble)
+
+
 _quiet = Context()
-_quiet.run(np.seterr, all="ignore")
+_quiet.run(_be_quiet)
 run = _quiet.run
 
 

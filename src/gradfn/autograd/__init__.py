@@ -15,6 +15,7 @@ from gradfn.autograd.grad_mode import (
     set_grad_enabled,
 )
 from gradfn.autograd.variable import Variable
+from gradfn.ops.zeros import zero_annihilates
 
 __all__ = [
     "Function",
@@ -31,6 +32,7 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "zero_annihilates",
 ]
 
 # Loaded when first named. As in torch, the function gradcheck hides its module.

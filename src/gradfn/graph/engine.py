@@ -30,6 +30,7 @@ from gradfn._state import (
     reset_mode,
     run,
     set_mode,
+    trouble,
 )
 from gradfn.graph.anomaly import watched
 from gradfn.graph.gradient import (
@@ -551,7 +552,9 @@ def start(task: Run, grad_mode: int, go: Any, root: Any, grad: Any) -> None:
     own.
     """
     outer = getattr(here, "run", None)
-    if outer is not None:
+    if outer is None:
+        trouble.discarded = False
+    else:
         task.level = outer.level + 1
         if task.level % NESTED_RUNS == 0:
             _in_thread(task, grad_mode, go, root, grad)

@@ -206,6 +206,7 @@ _where_row = op(
     function=False,
     method=False,
     node="Where",
+    discards=True,
     self=lambda g, xp, condition: xp._keep(g, condition),
     other=lambda g, xp, condition: xp._keep(g, ~condition),
 )
@@ -278,6 +279,7 @@ _fill_number = op(
     method=False,
     inplace=True,
     node="MaskedFill",
+    discards=True,
     self=lambda g, xp, mask: xp._keep(g, ~mask),
 )
 _fill_tensor = op(
@@ -289,6 +291,7 @@ _fill_tensor = op(
     inplace=True,
     node="MaskedFill",
     overload="True",
+    discards=True,
     self=lambda g, xp, mask: xp._keep(g, ~mask),
     value=lambda g, xp, mask: xp._keep(g, mask),
 )
@@ -349,6 +352,7 @@ _clamp_numbers = op(
     inplace=True,
     node="Clamp",
     overload="True",
+    discards=True,
     self=_clamp_grad,
 )
 
@@ -387,6 +391,7 @@ _clamp_tensors = op(
     method=False,
     inplace=True,
     node="Clamp",
+    discards=True,
     self=lambda g, xp, self, min, max: xp._keep(g, _inside(xp, self, min, max)),
     min=_at_min,
     max=_at_max,

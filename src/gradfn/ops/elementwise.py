@@ -129,6 +129,7 @@ op(
     numbers=True,
     inplace=True,
     uniform=True,
+    singular=True,
     self=lambda g, other: g * other.conj(),
     other=lambda g, self: g * self.conj(),
 )
@@ -166,6 +167,7 @@ op(
     ufunc=np.divide,
     numbers=True,
     inplace=True,
+    singular=True,
     self=lambda g, xp, other, rounding_mode: (
         g / other.conj() if rounding_mode is None else zero(g, xp)
     ),
@@ -249,6 +251,7 @@ op(
     "maximum(self, other)",
     _ordered(np.maximum),
     numbers=True,
+    discards=True,
     self=lambda g, xp, self, other: _half_at_ties(g, xp, self < other, self == other),
     other=lambda g, xp, self, other: _half_at_ties(g, xp, other < self, self == other),
 )
@@ -256,6 +259,7 @@ op(
     "minimum(self, other)",
     _ordered(np.minimum),
     numbers=True,
+    discards=True,
     self=lambda g, xp, self, other: _half_at_ties(g, xp, self > other, self == other),
     other=lambda g, xp, self, other: _half_at_ties(g, xp, other > self, self == other),
 )
@@ -282,6 +286,7 @@ op(
     numbers=True,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, self, other: g * other / (self * self + other * other),
     other=lambda g, self, other: -g * self / (self * self + other * other),
 )
@@ -292,6 +297,7 @@ op(
     numbers=True,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, self, result: g * (self / result),
     other=lambda g, other, result: g * (other / result),
 )
@@ -333,6 +339,7 @@ op(
     numbers=True,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, xp, self, other: xp._keep(
         g * xp.log(other), (self != 0) | ~(other > 0)
     ),
@@ -425,6 +432,7 @@ op(
     "addcmul(self, tensor1, tensor2, *, value=1)",
     _addcmul,
     inplace=True,
+    singular=True,
     self=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (tensor2 * value).conj(),
     tensor2=lambda g, tensor1, value: g * (tensor1 * value).conj(),
@@ -433,6 +441,7 @@ op(
     "addcdiv(self, tensor1, tensor2, *, value=1)",
     _addcdiv,
     inplace=True,
+    singular=True,
     self=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (value / tensor2).conj(),
     tensor2=lambda g, tensor1, tensor2, value: (

@@ -91,6 +91,7 @@ op(
     method=False,
     inplace=True,
     node="torch::autograd::CopyBackwards",
+    discards=True,
     self=_zeros,
     src=lambda g: g,
 )

@@ -151,6 +151,7 @@ _gather_row = op(
     "gather(self, dim, index, *, sparse_grad=False)",
     _gather,
     takes="index",
+    discards=True,
     self=lambda g, xp, self_shape, dim, index: xp._gather_back(g, self_shape, dim, index),
 ).function
 
@@ -473,6 +474,7 @@ op(
     "index_select(self, dim, index)",
     _index_select,
     takes="index",
+    discards=True,
     self=lambda g, xp, self_shape, dim, index: xp._select_back(g, self_shape, dim, index),
 )
 
@@ -563,6 +565,7 @@ _fill_row = op(
     method=False,
     inplace=True,
     node="IndexFill",
+    discards=True,
     self=lambda g, xp, dim, index: xp._index_fill(g, dim, index, 0),
 ).function
 _fill_tensor_row = op(

@@ -314,6 +314,7 @@ index_row = op(
     function=False,
     method=False,
     node="Index",
+    discards=True,
     self=lambda g, xp, self_shape, index: xp._index_back(g, self_shape, index),
 ).function
 
@@ -451,6 +452,7 @@ _put_row = op(
     method=False,
     inplace=True,
     node="IndexPut",
+    discards=True,
     self=_put_grad,
     values=lambda g, xp, index, accumulate: (
         xp._index(g, index) if accumulate else xp._index_last(g, index)

@@ -71,6 +71,7 @@ _pow_number = op(
     inplace=True,
     node="Pow",
     uniform=True,
+    singular=True,
     self=_power_grad,
 ).function
 
@@ -109,6 +110,7 @@ _pow_tensor = op(
     inplace=True,
     node="Pow",
     overload="True",
+    singular=True,
     self=_base_grad,
     exponent=_exponent_grad,
 ).function

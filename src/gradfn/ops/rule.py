@@ -72,6 +72,8 @@ class Op:
         ufunc: Any = None,
         uniform: bool = False,
         linear: bool = False,
+        singular: bool = False,
+        discards: bool = False,
         direct: Any = None,
         raw: dict[str, Callable[..., Any]] | None = None,
     ) -> None:
@@ -94,13 +96,16 @@ class Op:
         self.node = node or "".join(w.capitalize() for w in name.split("_"))
         self.overload = overload
         self.explain = explain
-        self.uniform = uniform  # Note [Uniform gradients]
-        self.linear = linear  # in each of its tensors
-        self.raw_rules = {**rules, **(raw or {})}  # faster twins, for ndarrays only
-        self.direct = direct  # the kernel of Python's operator, with defaults only
         # What writes the result in place: the kernel itself, or what it comes to when
         # the plain arguments have their defaults.
         self.ufunc = kernel if isinstance(kernel, np.ufunc) else ufunc
+        self.uniform = uniform  # Note [Uniform gradients]
+        self.linear = linear  # in each of its tensors
+        self.singular = singular  # Note [Zero annihilates], and so are the next two
+        self.discards = discards
+        self.elementwise = self.ufunc is not None
+        self.raw_rules = {**rules, **(raw or {})}  # faster twins, for ndarrays only
+        self.direct = direct  # the kernel of Python's operator, with defaults only
         self.optional = [p for p in self.takes if f"{p}=None" in self.signature]
         self.function: Any = _stub(self)
         self.saved: list[str] = []
@@ -275,6 +280,7 @@ SPACE: dict[str, Any] = {
     "new": new,
     "ndarray": np.ndarray,
     "mode": _state.mode,
+    "trouble": _state.trouble,
     "run": _state.run,
     "ticks": ticks,
     "edge": view.edge,
@@ -326,7 +332,7 @@ def _load_helpers() -> None:
     """Completes SPACE with what is imported late."""
     if "rare" in SPACE:
         return
-    from gradfn.ops import inplace, names, rare
+    from gradfn.ops import inplace, names, rare, zeros
 
     SPACE.update(
         failed=rare.failed,
@@ -341,6 +347,8 @@ def _load_helpers() -> None:
         some=rare.some,
         written=inplace.written,
         is_intermediate=rare.is_intermediate,
+        annihilated=zeros.annihilated,
+        annihilated_tensor=zeros.annihilated_tensor,
         one_value=uniform_gradients.one_value,
         everywhere=uniform_gradients.everywhere,
         INTERMEDIATE=INTERMEDIATE,

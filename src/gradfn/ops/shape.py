@@ -380,10 +380,8 @@ def _expand(a: Any, size: Any) -> Any:
     for i, n in enumerate(size):
         have, step = (1, 0) if i < new else (a.shape[i - new], a.strides[i - new])
         if n == -1 and i < new:
-            raise RuntimeError(
-                f"The expanded size of the tensor (-1) isn't allowed in a leading, "
-                f"non-existing dimension {i}"
-            )
+            what = "isn't allowed in a leading, non-existing dimension"
+            raise RuntimeError(f"The expanded size of the tensor (-1) {what} {i}")
         wanted = have if n == -1 else n
         if have != wanted and have != 1:
             raise RuntimeError(
@@ -471,6 +469,7 @@ def basic(name: str, node: str) -> Any:
         f"{name}(self, index)",
         lambda a, index: a[index],
         view=True,
+        discards=True,
         node=node,
         self=lambda g, xp, self_shape, index: xp._place(g, self_shape, index),
     )

@@ -313,6 +313,7 @@ op(
     "take(self, index)",
     _take,
     takes="index",
+    discards=True,
     self=lambda g, xp, self_shape, index: xp._take_back(g, self_shape, index),
 )
 
@@ -386,6 +387,7 @@ op(
     "masked_select(self, mask)",
     _masked_select,
     takes="mask",
+    discards=True,
     self=lambda g, xp, mask, self_shape: xp._unmasked(g, mask, self_shape),
 )
 

@@ -415,6 +415,8 @@ class Source:
         lines = [f"def {name}(node, g, needs):"]
         if "made" in self.slots():
             lines.append("    gs = g.grads")
+        if row.discards:
+            lines.append("    trouble.discarded = True")
         if row.uniform and raw:
             lines += [
                 "    if g.base is not None and (one := one_value(g)) is not None:",
@@ -471,7 +473,17 @@ class Source:
         if is_identity(rule):
             return [f"{to} = g" if to else "return g"]
         call = f"{'raw_' if raw else ''}rule_{p}({', '.join(args)})"
-        return [*lines, f"{to} = {call}" if to else f"return {call}"]
+        if not (self.row.singular or self.row.elementwise):
+            return [*lines, f"{to} = {call}" if to else f"return {call}"]
+        test = "trouble.met" if self.row.singular else "trouble.discarded and trouble.met"
+        repair = "annihilated" if raw else "annihilated_tensor"
+        to, done = (to, []) if to else ("r", ["return r"])
+        return [
+            *lines,
+            f"{to} = {call}",
+            f"if {test}: {to} = {repair}({to}, g)",
+            *done,
+        ]
 
     def unpack(self, n: str) -> list[str]:
         test = f"{n} is not None and " if n in self.row.optional else ""

@@ -300,10 +300,10 @@ def _norm_grad(
     if ord == 1:
         return g * xp.sgn(self)
     if ord == 2:
-        if xp is not RAW:
-            return xp._keep(g * (self / norm), norm != 0)
-        out = np.asarray(self / (norm + (norm == 0)))
-        return np.multiply(out, g, out)
+        way = self / (norm + (norm == 0))
+        if xp is RAW and way.ndim:
+            return np.multiply(way, g, way)
+        return xp._keep(g * way, norm != 0)
     size = xp.abs(self)
     if ord in (math.inf, -math.inf):
         top = size == norm

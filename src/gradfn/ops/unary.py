@@ -135,6 +135,7 @@ op(
     np.reciprocal,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, result: -g * (result * result).conj(),
 )
 op(
@@ -142,6 +143,7 @@ op(
     np.sqrt,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, result: g / (result + result).conj(),
 )
 op(
@@ -149,6 +151,7 @@ op(
     lambda a: np.reciprocal(np.sqrt(a)),
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, result: g * (result * result * result).conj() * -0.5,
 )
 
@@ -177,12 +180,20 @@ op(
     inplace=True,
     self=lambda g, result: g * (result + 1).conj(),
 )
-op("log(self)", np.log, floats=True, inplace=True, self=lambda g, self: g / self.conj())
+op(
+    "log(self)",
+    np.log,
+    floats=True,
+    inplace=True,
+    singular=True,
+    self=lambda g, self: g / self.conj(),
+)
 op(
     "log2(self)",
     np.log2,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, self: g / (self.conj() * _LN2),
 )
 op(
@@ -190,6 +201,7 @@ op(
     np.log10,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, self: g / (self.conj() * _LN10),
 )
 op(
@@ -197,6 +209,7 @@ op(
     np.log1p,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, self: g / (self + 1).conj(),
 )
 
@@ -221,6 +234,7 @@ op(
     np.tan,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, result: g * (result * result + 1).conj(),
 )
 op(
@@ -228,6 +242,7 @@ op(
     np.arcsin,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, xp, self: g * xp.rsqrt(1 - self * self).conj(),
 )
 op(
@@ -235,6 +250,7 @@ op(
     np.arccos,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, xp, self: -g * xp.rsqrt(1 - self * self).conj(),
 )
 op(
@@ -278,6 +294,7 @@ op(
     np.arccosh,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, xp, self: g * xp.rsqrt(self * self - 1).conj(),
 )
 op(
@@ -285,6 +302,7 @@ op(
     np.arctanh,
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, self: g / (1 - self * self).conj(),
 )
 for _new, _old in {
@@ -356,7 +374,14 @@ def _logit_grad(g: Any, xp: Any, self: Any, eps: Any) -> Any:
     return xp._keep(slope, (self >= eps) & (self <= 1 - eps))
 
 
-op("logit(self, eps=None)", _logit, floats=True, inplace=True, self=_logit_grad)
+op(
+    "logit(self, eps=None)",
+    _logit,
+    floats=True,
+    inplace=True,
+    singular=True,
+    self=_logit_grad,
+)
 op(
     "relu(self)",
     not_for("relu", "bc", lambda a: at_least(a, 0)),
@@ -375,6 +400,7 @@ op(
     "nan_to_num(self, nan=None, posinf=None, neginf=None)",
     _nan_to_num,
     inplace=True,
+    discards=True,
     self=lambda g, xp, self: xp._keep(g, xp.isfinite(self)),
 )
 
@@ -430,6 +456,7 @@ op(
     not_for("erfinv", "c", _erfinv),
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, xp, result: g * xp.exp(result * result) * (1 / _TWO_OVER_ROOT_PI),
 )
 op(
@@ -437,6 +464,7 @@ op(
     not_for("lgamma", "c", _lgamma),
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, xp, self: g * xp.digamma(self),
 )
 op(
@@ -444,6 +472,7 @@ op(
     _real_special("digamma"),
     floats=True,
     inplace=True,
+    singular=True,
     self=lambda g, xp, self: g * xp.polygamma(1, self),
 )
 
