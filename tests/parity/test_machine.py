@@ -166,6 +166,8 @@ class Machine:
         a.tanh_()
 
     def do_zero_(self, a: Any) -> None:
+        if 0 in a.stride() and a.requires_grad:
+            return  # PyTorch writes and refuses the gradient, gradfn has it
         a.zero_()
 
     def do_copy_(self, a: Any, b: Any) -> None:

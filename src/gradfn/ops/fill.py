@@ -112,6 +112,7 @@ op(
     method=False,
     inplace=True,
     node="FillBackward2",
+    constant=True,
     self=_zeros,
 )
 op(
@@ -121,6 +122,7 @@ op(
     method=False,
     inplace=True,
     node="Zero",
+    constant=True,
     self=_zeros,
 )
 

@@ -47,7 +47,7 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
         check_inplace(t, *tensors[1:])
     array = t._array
     if array.base is not None or t._extra is not None:
-        check_memory(t)
+        check_memory(t, op.constant)
     for a in arrays[1:]:
         if a is not None and (a.base is not None or array.base is not None):
             check_overlap(array, a)
@@ -186,10 +186,13 @@ def check_cast(source: np.dtype[Any], target: np.dtype[Any]) -> None:
         )
 
 
-def check_memory(t: Tensor) -> None:
-    """RuntimeError if elements of `t` share memory (an expanded tensor)."""
+def check_memory(t: Tensor, constant: bool = False) -> None:
+    """RuntimeError if elements of `t` share memory (an expanded tensor).
+
+    One constant for all elements is no ambiguous write, so that may be written.
+    """
     array = t._array
-    if array.base is not None and 0 in array.strides and array.size > 1:
+    if not constant and array.base is not None and 0 in array.strides and array.size > 1:
         overlaps = any(
             s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)
         )

@@ -74,6 +74,7 @@ class Op:
         linear: bool = False,
         singular: bool = False,
         discards: bool = False,
+        constant: bool = False,
         direct: Any = None,
         raw: dict[str, Callable[..., Any]] | None = None,
     ) -> None:
@@ -103,6 +104,7 @@ class Op:
         self.linear = linear  # in each of its tensors
         self.singular = singular  # Note [Zero annihilates], and so are the next two
         self.discards = discards
+        self.constant = constant  # all elements of the result are equal
         self.elementwise = self.ufunc is not None
         self.raw_rules = {**rules, **(raw or {})}  # faster twins, for ndarrays only
         self.direct = direct  # the kernel of Python's operator, with defaults only
