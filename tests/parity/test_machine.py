@@ -163,6 +163,8 @@ class Machine:
         a.mul_(n)
 
     def do_tanh_(self, a: Any) -> None:
+        if a._is_view() and a.retains_grad:
+            return  # a second derivative of this shows in the .grad of PyTorch's view
         a.tanh_()
 
     def do_zero_(self, a: Any) -> None:
