@@ -32,7 +32,8 @@ from gradfn.graph.node import (
 from gradfn.graph.saved import RELEASED
 from gradfn.tensor import LEAF, UNTRACKED, Tensor, cell_of, extra_of, wrap
 
-# How a view was made; the larger number of a chain holds.
+# How a view was made. Of the steps of a view of views the newest that is not plain counts,
+# but inference mode is never forgotten.
 PLAIN, NO_GRAD, INFERENCE_MODE, FUNCTION, MULTI = range(5)
 
 
@@ -68,7 +69,9 @@ def mark_view(out: Tensor, source: Tensor, op: Any, args: Any, made: int = -1) -
         out._view = View(source, ((op, args),), max(made, PLAIN), cell.count)
     else:
         chain = (*parent.chain, (op, args))
-        out._view = View(parent.base, chain, max(made, parent.made), cell.count)
+        if made <= PLAIN or parent.made == INFERENCE_MODE:
+            made = parent.made
+        out._view = View(parent.base, chain, made, cell.count)
 
 
 def edge(t: Tensor) -> Any:
@@ -154,12 +157,15 @@ def check_inplace(t: Tensor, *others: Any, used: str = "is being") -> None:
     """
     if not mode() & GRAD:
         return
-    own, view = edge(t), t._view
+    view = t._view
     base = None if view is None else view.base._grad_fn
-    if own is base is None and all(o is None or o._grad_fn is None for o in others):
+    if t._grad_fn is base is None and all(
+        o is None or o._grad_fn is None for o in others
+    ):
         return
     if view is not None and view.made != PLAIN:
-        raise RuntimeError(refusal(view.made, own, "is being"))
+        raise RuntimeError(refusal(view.made, t._grad_fn, "is being"))
+    own = edge(t)
     if own is LEAF:
         raise RuntimeError(
             f"a leaf Variable that requires grad {used} used in an in-place operation."
