@@ -76,6 +76,7 @@ class Machine:
         self.leaves = leaves[:2]
         self.log: list[Any] = []
         self.functions = functions(library)
+        self.once = False  # are second derivatives left out from here on?
 
     def run(self, steps: list[Any]) -> list[Any]:
         """The log of what happened, and the state afterwards."""
@@ -163,8 +164,8 @@ class Machine:
         a.mul_(n)
 
     def do_tanh_(self, a: Any) -> None:
-        if a._is_view() and a.retains_grad:
-            return  # a second derivative of this shows in the .grad of PyTorch's view
+        # A second derivative of this shows in the .grad of PyTorch's view.
+        self.once = self.once or (a._is_view() and a.retains_grad)
         a.tanh_()
 
     def do_zero_(self, a: Any) -> None:
@@ -210,6 +211,8 @@ class Machine:
     def do_grad_twice(self, a: Any) -> None:
         # By all leaves: PyTorch looks at everything that a node saved, gradfn only at
         # what it needs, so by one of them it may refuse where gradfn has an answer.
+        if self.once:
+            return
         grad, leaves = self.lib.autograd.grad, self.leaves
         first = grad((a * a).sum(), leaves, create_graph=True, allow_unused=True)
         total = sum((g * g).sum() for g in first if g is not None)

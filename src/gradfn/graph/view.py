@@ -61,7 +61,7 @@ def mark_view(out: Tensor, source: Tensor, op: Any, args: Any, made: int = -1) -
         return
     flags = mode()
     if not flags & GRAD:
-        made = max(made, INFERENCE_MODE if flags & INFERENCE else NO_GRAD)
+        made = INFERENCE_MODE if flags & INFERENCE else NO_GRAD
         if source._grad_fn is not None:
             out._grad_fn = LEAF
     parent = source._view

@@ -72,9 +72,9 @@ class Op:
         ufunc: Any = None,
         uniform: bool = False,
         linear: bool = False,
+        constant: bool = False,
         singular: bool = False,
         discards: bool = False,
-        constant: bool = False,
         direct: Any = None,
         raw: dict[str, Callable[..., Any]] | None = None,
     ) -> None:
@@ -102,9 +102,9 @@ class Op:
         self.ufunc = kernel if isinstance(kernel, np.ufunc) else ufunc
         self.uniform = uniform  # Note [Uniform gradients]
         self.linear = linear  # in each of its tensors
+        self.constant = constant  # one value in all elements of the result
         self.singular = singular  # Note [Zero annihilates], and so are the next two
         self.discards = discards
-        self.constant = constant  # all elements of the result are equal
         self.elementwise = self.ufunc is not None
         self.raw_rules = {**rules, **(raw or {})}  # faster twins, for ndarrays only
         self.direct = direct  # the kernel of Python's operator, with defaults only
