@@ -119,7 +119,6 @@ def test_a_gradient_edge_can_be_a_root() -> None:
     assert x.grad.tolist() == [2, 2]
 
 
-@pytest.mark.xfail(strict=True, reason="backward._seed asks the edge for its shape")
 @pytest.mark.parametrize("seed", [torch.ones(3), torch.tensor([1j, 1j])])
 def test_a_gradient_that_does_not_fit_an_edge_is_refused(seed: Any) -> None:
     edge = get_gradient_edge(leaf(1, 2) * 2)
@@ -133,7 +132,6 @@ def test_an_output_of_several_can_be_a_root_alone() -> None:
     assert x.grad.tolist() == [0, 2]
 
 
-@pytest.mark.xfail(strict=True, reason="Run.go deletes a variable that was never set")
 def test_no_root_at_all_does_nothing() -> None:
     assert backward([]) is None
 
@@ -297,13 +295,11 @@ def test_grad_by_what_requires_no_grad_is_refused() -> None:
         grad(leaf(1) * 2, torch.ones(1))
 
 
-@pytest.mark.xfail(strict=True, reason="backward.grad does not look")
 def test_grad_by_nothing_is_refused() -> None:
     with pytest.raises(RuntimeError, match=r"argument to `grad.*cannot be empty"):
         grad(leaf(1) * 2, [])
 
 
-@pytest.mark.xfail(strict=True, reason="Run.go deletes a variable that was never set")
 def test_nothing_depends_on_no_output() -> None:
     assert grad([], leaf(1), allow_unused=True) == (None,)
 

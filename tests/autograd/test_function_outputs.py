@@ -397,7 +397,6 @@ def test_saved_outputs_know_which_output_they_are() -> None:
     assert [t.output_nr for t in a.grad_fn.saved_tensors] == [0, 1]
 
 
-@pytest.mark.xfail(strict=True, reason="ctx keeps _dirty and _sources after apply")
 @pytest.mark.usefixtures("without_gc")
 def test_a_dirty_input_dies_with_its_node() -> None:
     x = leaf() * 1
@@ -406,7 +405,6 @@ def test_a_dirty_input_dies_with_its_node() -> None:
     assert node() is None
 
 
-@pytest.mark.xfail(strict=True, reason="ctx keeps _non_differentiable after apply")
 @pytest.mark.usefixtures("without_gc")
 def test_a_non_differentiable_output_is_not_kept_by_the_node() -> None:
     a, b = function(constant, both_back).apply(leaf())

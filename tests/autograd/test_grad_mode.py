@@ -270,7 +270,6 @@ def test_an_async_generator_runs_in_the_mode_and_its_caller_does_not() -> None:
     assert asyncio.run(main()) == [(False, True)] * 2
 
 
-@pytest.mark.xfail(strict=True, reason="_async_generator only iterates")
 def test_an_async_generator_that_is_closed_cleans_up() -> None:
     seen = []
 
@@ -290,7 +289,6 @@ def test_an_async_generator_that_is_closed_cleans_up() -> None:
     assert seen == [False]
 
 
-@pytest.mark.xfail(strict=True, reason="_async_generator only iterates")
 def test_an_async_generator_gets_what_it_is_sent() -> None:
     @torch.no_grad()
     async def echo() -> Any:

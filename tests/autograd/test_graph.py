@@ -90,9 +90,6 @@ def test_an_edge_made_by_hand_serves_as_well() -> None:
     assert torch.autograd.grad(y * y, edge)[0].item() == 12
 
 
-@pytest.mark.xfail(
-    strict=True, reason="edge._find knows no outputs of an op with several"
-)
 def test_an_edge_made_by_hand_may_be_one_output_of_several() -> None:
     a, b = (leaf(1, 2) * 2).unbind()
     edge = graph.GradientEdge(b.grad_fn, 1)

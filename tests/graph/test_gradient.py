@@ -130,7 +130,6 @@ def test_accumulation_into_a_users_grad() -> None:
     assert x.grad.tolist() == [11, 21]
 
 
-@pytest.mark.xfail(strict=True, reason="accumulate_array adds in overlapping memory")
 def test_accumulation_into_an_expanded_grad_adds_each_element_once() -> None:
     x = leaf(1, 2)
     x.grad = torch.ones(1).expand(2)
@@ -138,7 +137,6 @@ def test_accumulation_into_an_expanded_grad_adds_each_element_once() -> None:
     assert x.grad.tolist() == [2, 11]
 
 
-@pytest.mark.xfail(strict=True, reason="Run.arrive counts a holder that a hook replaced")
 def test_what_a_hook_on_a_leaf_returned_is_not_taken_for_grad() -> None:
     x, mine = leaf(1, 2), torch.ones(2)
     x.register_hook(lambda g: mine)
@@ -147,7 +145,6 @@ def test_what_a_hook_on_a_leaf_returned_is_not_taken_for_grad() -> None:
     assert mine.tolist() == [1, 1]
 
 
-@pytest.mark.xfail(strict=True, reason="Run.arrive counts a holder that a hook replaced")
 def test_what_a_prehook_on_a_leafs_node_returned_is_not_taken_for_grad() -> None:
     x, mine = leaf(1, 2), torch.ones(2)
     (x * 1).grad_fn.next_functions[0][0].register_prehook(lambda outs: (mine,))

@@ -266,12 +266,6 @@ def test_node_hooks_can_be_removed() -> None:
     assert seen == []
 
 
-unchecked = pytest.mark.xfail(
-    strict=True, reason="Run.before and Run.after take what node hooks return unchecked"
-)
-
-
-@unchecked
 @pytest.mark.parametrize(
     ("answer", "kind", "phrase"),
     [
@@ -293,7 +287,6 @@ def test_what_a_prehook_returns_is_checked(answer: Any, kind: Any, phrase: str) 
         y.backward()
 
 
-@unchecked
 @pytest.mark.parametrize(
     ("answer", "kind", "phrase"),
     [

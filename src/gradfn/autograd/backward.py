@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from gradfn._dtypes import BY_NUMPY
 from gradfn._state import GRAD, mode
 from gradfn.graph import engine
 from gradfn.graph.edge import GradientEdge, target_and_shape
 from gradfn.graph.node import Node
-from gradfn.tensor import Tensor, method, wrap
+from gradfn.tensor import Size, Tensor, method, wrap
 
 
 def _sequence(x: Any) -> list[Any]:
@@ -40,13 +41,13 @@ def _seed(root: Any, grad: Any, place: int) -> Tensor:
     if grad._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{place}] has a shape of {grad.shape} and "
-            f"output[{place}] has a shape of {root.shape}."
+            f"output[{place}] has a shape of {Size(shape)}."
         )
     if (grad._array.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the "
             f"same dtype. Mismatch in dtype: grad_output[{place}] has a dtype of "
-            f"{grad.dtype} and output[{place}] has a dtype of {root.dtype}."
+            f"{grad.dtype} and output[{place}] has a dtype of {BY_NUMPY[dtype]}."
         )
     return grad
 
@@ -152,6 +153,8 @@ def grad(
     this returns a batch of gradients.
     """
     roots, wanted = _sequence(outputs), _sequence(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True,"

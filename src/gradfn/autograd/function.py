@@ -279,6 +279,8 @@ def finished(ctx: FunctionNode, args: Any, out: Any, flags: int) -> Any:
         from gradfn.autograd.forward_function import push_function
 
         push_function(ctx, args, outs)
+    if ctx._unusual:  # or the node would keep its outputs alive, and they keep it
+        ctx._dirty = ctx._non_differentiable = ctx._sources = ()
     if ctx.needs:
         keep(ctx, outs)
         if flags & ~GRAD:
@@ -307,7 +309,7 @@ def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
         ctx.shape = ctx.dtype = None
         ctx._outputs = [_metadata(t) for t in outs]
         ctx._differentiable_out = tuple(differentiable)
-        ctx._output_nodes = {}
+        ctx._output_nodes = [None] * len(differentiable)
     for number in reversed(range(len(differentiable))):  # hooks run in this order
         t = made[differentiable[number]]
         r = t._array

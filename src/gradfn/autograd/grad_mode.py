@@ -183,12 +183,22 @@ def _async_generator(guard: Guard, function: Callable[..., Any]) -> Any:
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = function(*args, **kwargs)
+        step: Callable[..., Any] = inner.asend
+        value: Any = None
         while True:
             try:
                 with guard.clone():
-                    got = await inner.__anext__()
+                    got = await step(value)
             except StopAsyncIteration:
                 return
-            yield got
+            try:
+                value = yield got
+                step = inner.asend
+            except GeneratorExit:
+                with guard.clone():
+                    await inner.aclose()
+                raise
+            except BaseException as error:
+                value, step = error, inner.athrow
 
     return wrapper

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradfn.autograd.backward import grad
+from gradfn.autograd.function import Function
 from gradfn.autograd.grad_mode import enable_grad
 from gradfn.tensor import Tensor, wrap
 
@@ -326,27 +327,46 @@ def check_determinism(func: Any, given: Any, active: list[int], tolerance: float
                 )
 
 
+class _Undefined(Function):
+    """Hands its argument on; what made it gets no gradient in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> None:
+        return None
+
+
 def check_missing(func: Any, given: Any, active: list[int]) -> None:
-    """GradcheckError if a backward can't do with outputs that get no gradient."""
-    wanted = [given[i] for i in active]
-    outputs = differentiable(func(*given))
-    if len(outputs) < 2:
-        return
-    for out in outputs:
+    """GradcheckError if a backward can't do with outputs that get no gradient.
+
+    Tried with none for any output, and with none for each alone.
+    """
+    count = len(differentiable(func(*given)))
+    everyone = set(range(count))
+    for without in [everyone, *({i} for i in everyone if count > 1)]:
+        outputs = differentiable(func(*given))
+        outputs = [
+            _Undefined.apply(t) if i in without else t for i, t in enumerate(outputs)
+        ]
+        zeros = [wrap(np.zeros_like(t._array)) for t in outputs]
         try:
-            grad(
-                out,
-                wanted,
-                wrap(np.zeros_like(out._array)),
-                retain_graph=True,
-                allow_unused=True,
-            )
+            got = grad(outputs, [given[i] for i in active], zeros, allow_unused=True)
         except Exception as error:
-            raise GradcheckError(
-                "Expected backward function to handle undefined output grads. Please look "
-                'at "Notes about undefined output gradients" in '
-                f'"tools/autograd/derivatives.yaml": {error}'
-            ) from error
+            raise GradcheckError(f"{_UNDEFINED[0]} {_UNDEFINED[2]}: {error}") from error
+        if any(g is not None and g._array.any() for g in got):
+            raise GradcheckError(f"{_UNDEFINED[1]} {_UNDEFINED[2]}")
+
+
+_UNDEFINED = (
+    "Expected backward function to handle undefined output grads.",
+    "Expected all input grads to be undefined or zero when all output grads are undefined "
+    "or zero.",
+    'Please look at "Notes about undefined output gradients" in '
+    '"tools/autograd/derivatives.yaml"',
+)
 
 
 def check_dtypes(func: Any, given: Any, active: list[int]) -> None:

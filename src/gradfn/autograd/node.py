@@ -96,7 +96,6 @@ class FunctionNode(FunctionCtx, Node):
     _arguments = 0
     _asked: int | None = None
     _outputs: Any = None  # (shape, dtype) or None for each output, if several
-    _output_nodes: Any = ()  # weak references to the Output nodes, if several
     _differentiable_out: tuple[int, ...] = (0,)
     _sources: Any = ()  # the input tensors, if some were written
     _tangent_versions: Any = ()  # of the arguments' tangents, before jvp
@@ -216,7 +215,7 @@ class FunctionNode(FunctionCtx, Node):
     def _sorted(self, got: Any, needs: int) -> Any:
         """The gradients for the tensors in `needs` from what backward returned."""
         if type(got) is not tuple:
-            got = (got,)
+            got = tuple(got) if isinstance(got, tuple) else (got,)
         if len(got) != self._arguments:
             got = self._counted(got)
         for i in self._plain:
@@ -244,7 +243,7 @@ class FunctionNode(FunctionCtx, Node):
 
     def _unwanted(self, i: int) -> RuntimeError:
         return RuntimeError(
-            f"function {self.name()} returned a gradient different from None at position "
+            f"function {self.name()} returned a gradient different than None at position "
             f"{i + 1}, but the corresponding forward input was not a Variable. Return None "
             "there. (The gradient of a number is dropped.)"
         )
@@ -350,9 +349,8 @@ class Kept:
             else:
                 at = node._differentiable_out.index(self.index)
                 n = len(node._differentiable_out)
-                known = node._output_nodes.get(at)
-                alive = known() if known is not None else None
-                out._grad_fn = alive or output_of(node, at, n, self.array)
+                known = node._output_nodes[at]
+                out._grad_fn = (known and known()) or output_of(node, at, n, self.array)
         return out
 
 
@@ -377,7 +375,7 @@ class _Intermediates:
     def __enter__(self) -> None:
         node = self.node
         for key, value in list(node.__dict__.items()):
-            if key in ("_dirty", "_non_differentiable") or value is saved.RELEASED:
+            if value is saved.RELEASED:
                 continue
             guarded = guard(node, value)
             if guarded is not value:

@@ -53,6 +53,10 @@ def _find(node: Node, output_nr: int) -> Any:
         return node.variable
     if isinstance(node, Output) or node.shape is not None:
         return node
+    for made in node._output_nodes:
+        output = made and made()
+        if output is not None and output.index == output_nr:
+            return output
     raise RuntimeError(
         f"output {output_nr} of {node.name()} can't be found from the node alone; use "
         "get_gradient_edge(tensor)"

@@ -43,7 +43,7 @@ from gradfn.graph.gradient import (
     own_tensor,
     retain,
 )
-from gradfn.graph.hooks import call_tensor_hooks
+from gradfn.graph.hooks import call_node_hooks, call_tensor_hooks
 from gradfn.graph.node import Node, Parts, edges_of
 from gradfn.graph.packing import pack_again, unpack_node
 from gradfn.tensor import Tensor, ndarray
@@ -109,6 +109,8 @@ class Run:
 
     def go(self, roots: Sequence[Any], grads: Sequence[Tensor]) -> None:
         """Sends the roots' gradients back through the graph."""
+        if not roots:
+            return
         self.roots = roots
         if self.captures is None:
             if len(roots) == 1 and isinstance(roots[0], Node):
@@ -348,7 +350,7 @@ class Run:
         extra = leaf._extra
         if extra is not None and extra.hooks and grad is not None:
             t = call_tensor_hooks(extra.hooks, self.as_tensor(grad, callers + 1))
-            grad = self.from_tensor(t)
+            grad, callers = _replaced(grad, self.from_tensor(t), callers)
             del t
         if not self.into_grad:
             self.captures[leaf] = self.captured(grad)  # type: ignore[index]
@@ -357,10 +359,10 @@ class Run:
         if not node or node.extra is None or grad is None:
             self.accumulate(leaf, grad, callers)
             return
-        grad = self.before(node, grad)
+        grad, callers = _replaced(grad, self.before(node, grad), callers)
         self.accumulate(leaf, grad, callers)
-        for hook in list((node.extra.post_hooks or {}).values()):
-            hook((), self.outside(grad))
+        if node.extra.post_hooks:
+            call_node_hooks(node.extra.post_hooks, (), self.outside(grad))
 
     # -- hooks -----------------------------------------------------------------------
 
@@ -368,9 +370,10 @@ class Run:
         """Hooks on the tensor that the node made, then the node's own pre-hooks."""
         extra = node.extra
         g = self.tensor_hooks(extra, g)
-        for hook in list(extra.pre_hooks.values()) if extra.pre_hooks else ():
-            got = hook(self.outside(g))
-            if got is not None:
+        if extra.pre_hooks:
+            outs = self.outside(g)
+            got = call_node_hooks(extra.pre_hooks, outs)
+            if got is not outs:
                 g = self.inside(got, g)
         if extra.packed and g is not None:
             unpack_node(node)
@@ -403,12 +406,8 @@ class Run:
         ins: list[Any] = [None] * max(node.arity, needs.bit_length())
         for i, grad in zip(bits, given, strict=True):
             ins[i] = None if grad is None else self.as_tensor(grad)
-        outs = self.outside(g)
-        for hook in list(hooks.values()):
-            got = hook(tuple(ins), outs)
-            if got is not None:
-                ins = list(got) if isinstance(got, tuple) else [got]
-        back = [None if ins[i] is None else self.from_tensor(ins[i]) for i in bits]
+        got = call_node_hooks(hooks, tuple(ins), self.outside(g))
+        back = [None if (t := got[i]) is None else self.from_tensor(t) for i in bits]
         return back[0] if len(bits) == 1 else back
 
     def outside(self, g: Any) -> tuple[Tensor | None, ...]:
@@ -416,10 +415,9 @@ class Run:
         grads = g.grads if type(g) is Parts else (g,)
         return tuple(None if x is None else self.as_tensor(x) for x in grads)
 
-    def inside(self, got: Any, g: Any) -> Any:
-        """What a pre-hook returned in the form that travels; `g` is what it was given."""
-        grads = got if isinstance(got, tuple) else (got,)
-        back = [None if t is None else self.from_tensor(t) for t in grads]
+    def inside(self, got: tuple[Tensor | None, ...], g: Any) -> Any:
+        """What pre-hooks made of `g` in the form that travels."""
+        back = [None if t is None else self.from_tensor(t) for t in got]
         return Parts(back) if type(g) is Parts else back[0]
 
 
@@ -475,6 +473,11 @@ class WatchedRecordedRun(RecordedRun):
 def nothing(needs: int) -> Any:
     """What a node gives for each of its arguments if no gradient has reached it."""
     return (None,) * needs.bit_count() if needs & (needs - 1) else None
+
+
+def _replaced(old: Any, fresh: Any, callers: int) -> tuple[Any, int]:
+    """What hooks made of `old`, and how many on the stack hold it (as in hand_out)."""
+    return fresh, callers if fresh is old else 1
 
 
 def partial_edges(node: Any, captures: Any, plan: Any) -> tuple[int, Any]:

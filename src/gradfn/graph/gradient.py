@@ -94,7 +94,7 @@ def accumulate_array(leaf: Tensor, grad: Any, callers: int) -> None:
             have = extra.grad = new(Tensor)
             have._array = grad
             have._grad_fn = have._cell = have._view = have._extra = None
-        elif have._grad_fn is None and have._array.flags.writeable:
+        elif have._grad_fn is None and _can_be_added_to(have._array):
             quiet(np.add, have._array, grad, have._array)
             if have._cell is not None:
                 have._cell.count += 1
@@ -102,6 +102,12 @@ def accumulate_array(leaf: Tensor, grad: Any, callers: int) -> None:
             extra.grad = wrap(quiet(np.add, have._array, grad))
     if extra.post_hooks:
         call_post_hooks(leaf)
+
+
+def _can_be_added_to(array: Any) -> bool:
+    """May it be written, and has each element a place of its own (no expanded dim)?"""
+    flags = array.flags
+    return flags.writeable and (flags.forc or 0 not in array.strides)
 
 
 def accumulate_tensor(leaf: Tensor, grad: Tensor, callers: int) -> None:

@@ -55,9 +55,45 @@ def call_tensor_hooks(hooks: dict[int, Any], grad: Tensor) -> Tensor:
     return grad
 
 
-def checked(got: Any, grad: Tensor, hook: Any) -> Tensor:
+Grads = tuple[Tensor | None, ...]
+
+
+def call_node_hooks(hooks: dict[int, Any], grads: Grads, *outs: Grads) -> Grads:
+    """Passes a node's gradients through its hooks; each may answer with others."""
+    for hook in list(hooks.values()):
+        got = hook(grads, *outs)
+        if got is not None:
+            grads = _all_checked(got, grads, hook)
+    return grads
+
+
+def _all_checked(got: Any, grads: Grads, hook: Any) -> Grads:
+    """What a node's hook returned, if it can stand for `grads`; else errors."""
+    if not isinstance(got, tuple):
+        raise TypeError(
+            f"expected tuple, but hook returned '{type(got).__name__}': '{_name(hook)}' "
+            "must return None or a tuple like its first argument"
+        )
+    if len(got) != len(grads):
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has returned an incorrect number of values (got "
+            f"{len(got)}, but expected {len(grads)})"
+        )
+    pairs = zip(got, grads, strict=True)
+    return tuple(None if t is None else checked(t, g, hook) for t, g in pairs)
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "__name__", type(hook).__name__)
+
+
+def checked(got: Any, grad: Tensor | None, hook: Any) -> Tensor:
     """What a hook returned, if it can stand for `grad`; else RuntimeError/TypeError."""
-    name = getattr(hook, "__name__", type(hook).__name__)
+    name = _name(hook)
+    if grad is None:
+        raise RuntimeError(
+            f"hook '{name}': can't replace a None gradient with a non-None value"
+        )
     if not isinstance(got, Tensor):
         raise TypeError(
             f"expected Variable, but hook returned '{type(got).__name__}': '{name}' must "

@@ -85,6 +85,7 @@ class Node:
         "versions",  # None, or the versions of saved tensors that are not 0
     )
     arity: ClassVar[int] = 1  # how many differentiable arguments the op has
+    _output_nodes: Any = ()  # weak references to the Output nodes, if it has several
     takes_none = False  # does it want to run without any gradient?
     dtype: Any
     extra: NodeExtra | None

@@ -173,7 +173,8 @@ class SavedTensor:
         value = _slot(self._node, self._name)
         if isinstance(value, Packed):
             raise RuntimeError(
-                "Calling register_hooks on a saved tensor with hooks twice"
+                "Calling register_hooks on a saved tensor whose hooks have already been "
+                "set. A saved tensor has one pair of hooks."
             )
         if value is RELEASED:
             raise RuntimeError(

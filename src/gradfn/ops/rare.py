@@ -145,8 +145,8 @@ def as_saved(node: Any, array: Any, index: int) -> Tensor:
     """A saved output as a tensor again, with the node as its history."""
     if array.dtype.kind not in "fc":
         return wrap(array)
-    made = getattr(node, "made", None)
-    if made is None:
+    made = node._output_nodes
+    if not made:
         t = saved.result_tensor(node, array)
     else:
         t = wrap(array)

@@ -272,7 +272,7 @@ class Source:
         if self.row.many:
             names["count"] = None
         if self.row.differentiable > 1 or self.row.outputs == ["many"]:
-            names["made"] = None
+            names["_output_nodes"] = None
         return list(names)
 
     def record(self) -> str:
@@ -293,7 +293,7 @@ class Source:
         else:
             lines = ["    node = new(Node0)"]
         lines += ["    node.seq = next(ticks)", "    node.extra = node.versions = None"]
-        if "made" in row.saved:
+        if "_output_nodes" in row.saved:
             lines.append("    node.shape = node.dtype = None")
         else:
             if not inline:
@@ -381,15 +381,15 @@ class Source:
 
     def outputs(self) -> list[str]:
         row = self.row
-        if "made" not in row.saved:
+        if "_output_nodes" not in row.saved:
             return ["    out[0]._grad_fn = node"]
         n = "len(out)" if row.outputs == ["many"] else str(row.differentiable)
         return [
             f"    n = {n}",
-            "    node.made = [None] * n",
+            "    node._output_nodes = [None] * n",
             "    for i in reversed(range(n)):",  # so that hooks run in the outputs' order
             "        o = out[i]._grad_fn = output_of(node, i, n, out[i]._array)",
-            "        node.made[i] = ref(o)",
+            "        node._output_nodes[i] = ref(o)",
         ]
 
     def backward(self) -> str:
@@ -413,7 +413,7 @@ class Source:
     def walk(self, name: str, raw: bool) -> list[str]:
         row = self.row
         lines = [f"def {name}(node, g, needs):"]
-        if "made" in self.slots():
+        if "_output_nodes" in self.slots():
             lines.append("    gs = g.grads")
         if row.discards:
             lines.append("    trouble.discarded = True")
