@@ -70,12 +70,41 @@ cdouble = complex128
 newaxis = None
 
 globals().update(_PUBLIC)  # every op
-__all__ = sorted(
-    name
-    for name, value in globals().items()
-    if not name.startswith("_") and name != "annotations" and type(value) is not _Module
-)
 
 # Most programs use none of these, so they are imported when they are first named.
-_LATE = ("compat", "func", "linalg", "nn", "optim", "utils")
-__getattr__ = _late(__name__, _LATE)
+_LATE = [
+    "amp",
+    "backends",
+    "compat",
+    "compiler",
+    "cuda",
+    "func",
+    "jit",
+    "linalg",
+    "nn",
+    "optim",
+    "random",
+    "utils",
+]
+_LATE_FUNCTIONS = {
+    "GradScaler": "amp",
+    "autocast": "amp",
+    "compile": "compiler",
+    "get_num_interop_threads": "_threads",
+    "get_num_threads": "_threads",
+    "set_num_interop_threads": "_threads",
+    "set_num_threads": "_threads",
+}
+__getattr__ = _late(__name__, _LATE, _LATE_FUNCTIONS)
+__all__ = sorted(
+    {
+        *_LATE_FUNCTIONS,
+        *(
+            name
+            for name, value in globals().items()
+            if not name.startswith("_")
+            and name != "annotations"
+            and type(value) is not _Module
+        ),
+    }
+)

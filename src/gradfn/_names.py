@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 
-def late(module: str, names: Iterable[str]) -> Callable[[str], Any]:
-    """A module's `__getattr__`: imports its submodules `names` on first use."""
+def late(
+    module: str, names: Iterable[str], functions: dict[str, str] | None = None
+) -> Callable[[str], Any]:
+    """A module's `__getattr__`: imports its submodules `names` on first use.
+
+    `functions` says of names that are no modules in which submodule they are.
+    """
     known = frozenset(names)
+    elsewhere = functions or {}
 
     def get(name: str) -> Any:
         if name in known:
             return importlib.import_module(f"{module}.{name}")
+        if name in elsewhere:
+            found = getattr(importlib.import_module(f"{module}.{elsewhere[name]}"), name)
+            setattr(sys.modules[module], name, found)
+            return found
         raise AttributeError(
             f"module {module!r} (gradfn, not PyTorch) has no attribute {name!r}",
             name=name,

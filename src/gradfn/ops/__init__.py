@@ -10,6 +10,7 @@ from gradfn.ops import (  # noqa: F401
     gather,
     index,
     join,
+    legacy,
     matmul,
     override,
     power,
@@ -21,6 +22,7 @@ from gradfn.ops import (  # noqa: F401
     shape,
     sort,
     statistics,
+    storage,
     strided,
     unary,
 )

@@ -275,6 +275,8 @@ def in_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
     if dtype is None:
         return legacy_type(self.dtype.name)
+    if hasattr(dtype, "dtype"):  # torch.LongTensor and its like
+        return cast(self, to_numpy(dtype.dtype))
     if isinstance(dtype, str):
         if dtype not in _TYPES:
             raise ValueError(f"invalid type: '{dtype}'")

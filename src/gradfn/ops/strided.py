@@ -210,29 +210,3 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         and self._array.shape == tensor._array.shape
         and self._array.strides == tensor._array.strides
     )
-
-
-class Storage:
-    """The memory of a tensor, as far as NumPy tells of it."""
-
-    def __init__(self, array: Any) -> None:
-        self._owner = owner(array)
-
-    def data_ptr(self) -> int:
-        """Its address."""
-        return int(self._owner.__array_interface__["data"][0])
-
-    def nbytes(self) -> int:
-        """Its size in bytes."""
-        return int(self._owner.nbytes)
-
-    size = nbytes
-
-    def __len__(self) -> int:
-        return self.nbytes()
-
-
-@method
-def untyped_storage(self: Tensor) -> Storage:
-    """The memory of this tensor and of all that share it."""
-    return Storage(self._array)
