@@ -78,12 +78,14 @@ _LATE = [
     "compat",
     "compiler",
     "cuda",
+    "fft",
     "func",
     "jit",
     "linalg",
     "nn",
     "optim",
     "random",
+    "signal",
     "utils",
 ]
 _LATE_FUNCTIONS = {

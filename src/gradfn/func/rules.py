@@ -414,7 +414,8 @@ def is_apart(index: Any) -> bool:
 
 @rule(
     "linalg_inv linalg_det slogdet linalg_cholesky eigh svd qr _pinv _cofactors "
-    "tril triu view_as_real view_as_complex _solve _solve_triangular"
+    "tril triu view_as_real view_as_complex _solve _solve_triangular _fft _rfft _irfft "
+    "constant_pad_nd"
 )
 def leading(c: Call) -> Any:
     """Ops on the last dims, which take any number of others in front."""

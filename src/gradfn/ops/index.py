@@ -268,7 +268,7 @@ def add_at(out: Any, index: Any, values: Any) -> None:
     np.add.at is fast in one dimension only. So many values are added without it where
     no place is named twice, else through flat indices.
     """
-    dims = [d for d, x in enumerate(index) if x is not WHOLE]
+    dims = [d for d, x in enumerate(index) if type(x) is not slice]
     if values.size < MANY or out.ndim == 1:
         np.add.at(out, index, values)
         return
