@@ -86,6 +86,7 @@ _LATE = [
     "optim",
     "random",
     "signal",
+    "special",
     "utils",
 ]
 _LATE_FUNCTIONS = {

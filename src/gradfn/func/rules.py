@@ -18,7 +18,9 @@ from gradfn.ops.world import PUBLIC, RECORDED
     "bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift bitwise_not "
     "isposinf isneginf isreal isclose _where _masked_fill _clamp _clamp_tensors "
     "_real_part _imag_part conj_physical angle complex polar clone _to_copy "
-    "_zeros_like _pow_number _pow_tensor _drawn _hardtanh _fill _zero _filled_with"
+    "i0 special_i1 special_i0e special_i1e igamma igammac mvlgamma special_ndtr "
+    "special_log_ndtr special_ndtri special_erfcx special_entr special_xlog1py "
+    "special_zeta _zeros_like _pow_number _pow_tensor _drawn _hardtanh _fill _zero _filled_with"
 )
 def elementwise(c: Call) -> Any:
     """Samples are given one rank, so that they broadcast as single ones would."""

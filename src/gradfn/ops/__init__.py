@@ -7,6 +7,7 @@ from gradfn.ops import (  # noqa: F401
     create,
     elementwise,
     fill,
+    gammas,
     gather,
     index,
     join,

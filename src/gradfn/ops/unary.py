@@ -417,13 +417,16 @@ def special(name: str) -> Any:
             raise ImportError(
                 f"{name} needs SciPy, which is not installed: pip install gradfn[scipy]"
             ) from error
-        function = getattr(scipy.special, name)
-        return np.asarray(function(*arrays)).astype(arrays[-1].dtype, copy=False)
+        got = getattr(scipy.special, name)(*arrays)
+        if isinstance(got, tuple):
+            return got
+        return np.asarray(got).astype(arrays[-1].dtype, copy=False)
 
     return kernel
 
 
-def _real_special(name: str) -> Any:
+def real_special(name: str) -> Any:
+    """The same, for real numbers alone."""
     return not_for(name, "c", special(name))
 
 
@@ -439,14 +442,14 @@ _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 op(
     "erf(self)",
-    _real_special("erf"),
+    real_special("erf"),
     floats=True,
     inplace=True,
     self=lambda g, xp, self: g * xp.exp(-(self * self)) * _TWO_OVER_ROOT_PI,
 )
 op(
     "erfc(self)",
-    _real_special("erfc"),
+    real_special("erfc"),
     floats=True,
     inplace=True,
     self=lambda g, xp, self: g * xp.exp(-(self * self)) * -_TWO_OVER_ROOT_PI,
@@ -469,7 +472,7 @@ op(
 )
 op(
     "digamma(self)",
-    _real_special("digamma"),
+    real_special("digamma"),
     floats=True,
     inplace=True,
     singular=True,
