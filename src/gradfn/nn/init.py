@@ -42,7 +42,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
-def fans(tensor: Tensor) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """How many values come into and go out of each unit. ValueError below two dims."""
     if tensor.dim() < 2:
         raise ValueError(
@@ -117,14 +117,14 @@ def eye_(tensor: Tensor) -> Tensor:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform, so that variances stay the same both ways (Glorot and Bengio, 2010)."""
-    into, out = fans(tensor)
+    into, out = _calculate_fan_in_and_fan_out(tensor)
     bound = gain * math.sqrt(6.0 / (into + out))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """The same, normally distributed."""
-    into, out = fans(tensor)
+    into, out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (into + out)), generator)
 
 
@@ -133,7 +133,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
         raise ValueError(
             f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']"
         )
-    fan = fans(tensor)[mode == "fan_out"]
+    fan = _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 

@@ -5,83 +5,137 @@ from __future__ import annotations
 from typing import Any
 
 from gradfn.nn import functional as F
+from gradfn.nn.modules.attention import MultiheadAttention
 from gradfn.nn.modules.module import Module
+from gradfn.nn.modules.simple import REQUIRED, simple
 from gradfn.nn.parameter import Parameter
 from gradfn.ops.world import PUBLIC
 
-# class name: (function, its settings with defaults)
-_TABLE: dict[str, tuple[str, dict[str, Any]]] = {
-    "ReLU": ("relu", {"inplace": False}),
-    "ReLU6": ("relu6", {"inplace": False}),
-    "Sigmoid": ("sigmoid", {}),
-    "Tanh": ("tanh", {}),
-    "LeakyReLU": ("leaky_relu", {"negative_slope": 0.01, "inplace": False}),
-    "ELU": ("elu", {"alpha": 1.0, "inplace": False}),
-    "SELU": ("selu", {"inplace": False}),
-    "CELU": ("celu", {"alpha": 1.0, "inplace": False}),
-    "GELU": ("gelu", {"approximate": "none"}),
-    "SiLU": ("silu", {"inplace": False}),
-    "Mish": ("mish", {"inplace": False}),
-    "Softplus": ("softplus", {"beta": 1.0, "threshold": 20.0}),
-    "Softsign": ("softsign", {}),
-    "Softshrink": ("softshrink", {"lambd": 0.5}),
-    "Hardshrink": ("hardshrink", {"lambd": 0.5}),
-    "Tanhshrink": ("tanhshrink", {}),
-    "Hardtanh": ("hardtanh", {"min_val": -1.0, "max_val": 1.0, "inplace": False}),
-    "Hardsigmoid": ("hardsigmoid", {"inplace": False}),
-    "Hardswish": ("hardswish", {"inplace": False}),
-    "LogSigmoid": ("logsigmoid", {}),
-    "GLU": ("glu", {"dim": -1}),
-    "Softmax": ("softmax", {"dim": None}),
-    "Softmin": ("softmin", {"dim": None}),
-    "LogSoftmax": ("log_softmax", {"dim": None}),
-    "Dropout": ("dropout", {"p": 0.5, "inplace": False}),
-}
-__all__ = [*_TABLE, "PReLU", "Threshold"]
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "MultiheadAttention",
+    "PReLU",
+    "RReLU",
+    "ReLU",
+    "ReLU6",
+    "SELU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]
+_INPLACE = {"inplace": False}
+
+ReLU = simple("ReLU", "relu", _INPLACE)
+Sigmoid = simple("Sigmoid", "sigmoid", {})
+Tanh = simple("Tanh", "tanh", {})
+LeakyReLU = simple("LeakyReLU", "leaky_relu", {"negative_slope": 0.01, **_INPLACE})
+ELU = simple("ELU", "elu", {"alpha": 1.0, **_INPLACE})
+SELU = simple("SELU", "selu", _INPLACE)
+CELU = simple("CELU", "celu", {"alpha": 1.0, **_INPLACE})
+GELU = simple(
+    "GELU", "gelu", {"approximate": "none"}, shown="approximate={self.approximate!r}"
+)
+SiLU = simple("SiLU", "silu", _INPLACE)
+Mish = simple("Mish", "mish", _INPLACE)
+Softplus = simple("Softplus", "softplus", {"beta": 1.0, "threshold": 20.0})
+Softsign = simple("Softsign", "softsign", {})
+Softshrink = simple("Softshrink", "softshrink", {"lambd": 0.5}, shown="{self.lambd}")
+Hardshrink = simple("Hardshrink", "hardshrink", {"lambd": 0.5}, shown="{self.lambd}")
+Tanhshrink = simple("Tanhshrink", "tanhshrink", {})
+Hardsigmoid = simple("Hardsigmoid", "hardsigmoid", _INPLACE, shown=())
+Hardswish = simple("Hardswish", "hardswish", _INPLACE, shown=())
+LogSigmoid = simple("LogSigmoid", "logsigmoid", {})
+GLU = simple("GLU", "glu", {"dim": -1})
+Softmax = simple("Softmax", "softmax", {"dim": None})
+Softmin = simple("Softmin", "softmin", {"dim": None})
+LogSoftmax = simple("LogSoftmax", "log_softmax", {"dim": None})
+RReLU = simple(
+    "RReLU",
+    "rrelu",
+    {"lower": 1.0 / 8, "upper": 1.0 / 3, **_INPLACE},
+    training=True,
+)
+Threshold = simple(
+    "Threshold", "threshold", {"threshold": REQUIRED, "value": REQUIRED, **_INPLACE}
+)
 
 
-def _module(name: str, function: str, settings: dict[str, Any]) -> type[Module]:
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        Module.__init__(self)
-        given = {**settings, **dict(zip(settings, args)), **kwargs}
-        for key in given:
-            if key not in settings:
-                raise TypeError(
-                    f"{name}.__init__() got an unexpected keyword argument '{key}'"
-                )
-        for key, value in given.items():
-            setattr(self, key, value)
-
-    def forward(self: Any, input: Any) -> Any:
-        options = {key: getattr(self, key) for key in settings}
-        if name == "Dropout":
-            options["training"] = self.training
-        return getattr(F, function)(input, **options)
-
-    def extra_repr(self: Any) -> str:
-        shown = [(k, getattr(self, k)) for k in settings]
-        return ", ".join(
-            f"{k}={v!r}" for k, v in shown if k != "inplace" or v or name == "Dropout"
+def _checked_bounds(module: Any) -> None:
+    if module.max_val <= module.min_val:
+        raise ValueError(
+            "max_val must be larger than min_val, but they are "
+            f"{module.max_val} and {module.min_val}"
         )
 
-    body = {"__init__": __init__, "forward": forward, "extra_repr": extra_repr}
-    made = type(name, (Module,), body)
-    made.__module__ = __name__
-    made.__doc__ = f"`nn.functional.{function}` of the input."
-    return made
+
+Hardtanh = simple(
+    "Hardtanh",
+    "hardtanh",
+    {"min_val": -1.0, "max_val": 1.0, **_INPLACE},
+    finish=_checked_bounds,
+)
 
 
-for _name, (_function, _settings) in _TABLE.items():
-    globals()[_name] = _module(_name, _function, _settings)
+class ReLU6(Hardtanh):  # type: ignore[misc, valid-type]
+    """`nn.functional.relu6` of the input."""
+
+    _shown = ("inplace",)
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of images."""
+
+    def forward(self, input: Any) -> Any:
+        """`nn.functional.softmax` over the third dim from behind."""
+        if input.dim() not in (3, 4):
+            raise ValueError(
+                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
+            )
+        return F.softmax(input, -3)
 
 
 class PReLU(Module):
     """leaky_relu with slopes that are learned."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, **_: Any) -> None:
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
-        self.num_parameters = num_parameters
-        self.weight = Parameter(PUBLIC["full"]((num_parameters,), init))
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(
+            PUBLIC["empty"](num_parameters, device=device, dtype=dtype)
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets all slopes to their first value."""
+        self.weight.data.fill_(self.init)
 
     def forward(self, input: Any) -> Any:
         """The input, scaled where it is negative."""
@@ -90,19 +144,3 @@ class PReLU(Module):
     def extra_repr(self) -> str:
         """The number of slopes."""
         return f"num_parameters={self.num_parameters}"
-
-
-class Threshold(Module):
-    """The input where above a threshold, else a value."""
-
-    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        super().__init__()
-        self.threshold, self.value, self.inplace = threshold, value, inplace
-
-    def forward(self, input: Any) -> Any:
-        """`nn.functional.threshold` of the input."""
-        return F.threshold(input, self.threshold, self.value, self.inplace)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"threshold={self.threshold}, value={self.value}"
