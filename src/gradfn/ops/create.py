@@ -473,3 +473,35 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, **options: Any) 
     strides = tuple(s * kind.itemsize for s in stride)
     memory = np.empty(length, kind)
     return finished(np.ndarray(shape, kind, memory, 0, strides), **options)
+
+
+@public
+def empty_permuted(
+    size: Any, physical_layout: Any, *, dtype: Any = None, **options: Any
+) -> Tensor:
+    """A tensor that is not initialised, its dims in a given order in memory."""
+    shape, order = checked((size,)), sizes((physical_layout,))
+    if len(shape) != len(order):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the "
+            f"physical_layout; i.e. len(size) = {len(shape)} is not equal to "
+            f"len(physical_layout) = {len(order)}"
+        )
+    for i, d in enumerate(order):
+        if not 0 <= d < len(shape):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, "
+                f"but got {d} at index {i})"
+            )
+        if d in order[:i]:
+            raise RuntimeError(f"Duplicate dim not allowed: {d} in {list(order)}")
+    memory = np.empty([shape[d] for d in order], wanted(dtype))
+    return finished(memory.transpose(np.argsort(order)), **options)
+
+
+@method
+def new_empty_strided(
+    self: Tensor, size: Any, stride: Any, *, dtype: Any = None, **options: Any
+) -> Tensor:
+    """A tensor with given strides that is not initialised, of this tensor's dtype."""
+    return empty_strided(size, stride, dtype=_kind(self, dtype), **options)
