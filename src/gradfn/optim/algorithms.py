@@ -38,21 +38,13 @@ class SGD(Optimizer):
         dampening: float = 0,
         weight_decay: float = 0,
         nesterov: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: Any = None,
-        differentiable: bool = False,
-        fused: Any = None,
+        **options: Any,
     ) -> None:
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         settings = {"lr": lr, "momentum": momentum, "dampening": dampening}
-        settings |= {
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-        }
-        super().__init__(params, settings)
+        settings |= {"weight_decay": weight_decay, "nesterov": nesterov}
+        super().__init__(params, settings, **options)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """p -= lr * (grad + momentum * what it was)."""
@@ -71,8 +63,6 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Adam (Kingma and Ba, 2014)."""
 
-    _decoupled = False
-
     @checked(lr=0.0, eps=0.0, weight_decay=0.0)
     def __init__(
         self,
@@ -83,14 +73,15 @@ class Adam(Optimizer):
         weight_decay: float = 0,
         amsgrad: bool = False,
         *,
-        maximize: bool = False,
-        **_: Any,
+        decoupled_weight_decay: bool = False,
+        **options: Any,
     ) -> None:
         for i, beta in enumerate(betas):
             if not 0 <= beta < 1:
                 raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
         settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, settings | {"amsgrad": amsgrad, "maximize": maximize})
+        settings |= {"amsgrad": amsgrad, "decoupled_weight_decay": decoupled_weight_decay}
+        super().__init__(params, settings, **options)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """p -= lr * mean / (sqrt(mean square) + eps), both without their bias."""
@@ -106,7 +97,7 @@ class Adam(Optimizer):
                 state["max_exp_avg_sq"] = zeros(p)
         state["step"] += 1
         step = state["step"].item()
-        if decay and self._decoupled:
+        if decay and group["decoupled_weight_decay"]:
             p.mul_(1 - lr * decay)
         elif decay:
             grad = grad.add(p, alpha=decay)
@@ -124,8 +115,6 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2017)."""
 
-    _decoupled = True
-
     def __init__(
         self,
         params: Any,
@@ -136,6 +125,7 @@ class AdamW(Adam):
         amsgrad: bool = False,
         **options: Any,
     ) -> None:
+        options["decoupled_weight_decay"] = True
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
 
 
@@ -152,15 +142,12 @@ class NAdam(Optimizer):
         weight_decay: float = 0,
         momentum_decay: float = 4e-3,
         decoupled_weight_decay: bool = False,
-        *,
-        maximize: bool = False,
-        **_: Any,
+        **options: Any,
     ) -> None:
         settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        settings |= {"momentum_decay": momentum_decay, "maximize": maximize}
-        super().__init__(
-            params, settings | {"decoupled_weight_decay": decoupled_weight_decay}
-        )
+        settings["momentum_decay"] = momentum_decay
+        settings["decoupled_weight_decay"] = decoupled_weight_decay
+        super().__init__(params, settings, **options)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """Adam's step with a look ahead along the mean."""
@@ -204,12 +191,10 @@ class Adamax(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
-        *,
-        maximize: bool = False,
-        **_: Any,
+        **options: Any,
     ) -> None:
         settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, settings | {"maximize": maximize})
+        super().__init__(params, settings, **options)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """p -= lr * mean / largest."""
@@ -239,9 +224,7 @@ class Adagrad(Optimizer):
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
         eps: float = 1e-10,
-        *,
-        maximize: bool = False,
-        **_: Any,
+        **options: Any,
     ) -> None:
         settings = {
             "lr": lr,
@@ -250,7 +233,7 @@ class Adagrad(Optimizer):
             "weight_decay": weight_decay,
         }
         settings |= {"initial_accumulator_value": initial_accumulator_value}
-        super().__init__(params, settings | {"maximize": maximize})
+        super().__init__(params, settings, **options)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """p -= lr * grad / sqrt(sum of squares)."""
@@ -278,13 +261,11 @@ class RMSprop(Optimizer):
         weight_decay: float = 0,
         momentum: float = 0,
         centered: bool = False,
-        *,
-        maximize: bool = False,
-        **_: Any,
+        **options: Any,
     ) -> None:
         settings = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay}
-        settings |= {"momentum": momentum, "centered": centered, "maximize": maximize}
-        super().__init__(params, settings)
+        settings |= {"momentum": momentum, "centered": centered}
+        super().__init__(params, settings, **options)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """p -= lr * grad / sqrt(mean square)."""
@@ -321,12 +302,10 @@ class Adadelta(Optimizer):
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0,
-        *,
-        maximize: bool = False,
-        **_: Any,
+        **options: Any,
     ) -> None:
         settings = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, settings | {"maximize": maximize})
+        super().__init__(params, settings, **options)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """p -= lr * grad * rms(updates) / rms(gradients)."""
@@ -354,17 +333,10 @@ class Rprop(Optimizer):
         lr: Any = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
-        *,
-        maximize: bool = False,
-        **_: Any,
+        **options: Any,
     ) -> None:
-        settings = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "maximize": maximize,
-        }
-        super().__init__(params, settings)
+        settings = {"lr": lr, "etas": etas, "step_sizes": step_sizes}
+        super().__init__(params, settings, **options)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: Any) -> None:
         """A step for each element, that grows while the sign stays and shrinks when not."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from gradfn.autograd.grad_mode import enable_grad, no_grad
 from gradfn.ops.world import PUBLIC
+from gradfn.optim.line_search import _cubic_interpolate as _cubic_interpolate
+from gradfn.optim.line_search import _strong_wolfe
 from gradfn.optim.optimizer import Optimizer
 from gradfn.tensor import Tensor
 
@@ -13,14 +15,13 @@ from gradfn.tensor import Tensor
 class LBFGS(Optimizer):
     """Quasi-Newton steps from the last gradients; `step` needs a closure.
 
-    `line_search_fn="strong_wolfe"` halves and doubles the step until Armijo's condition
-    and a decrease of the slope hold.
+    With `line_search_fn="strong_wolfe"` the length of each step meets Wolfe's conditions.
     """
 
     def __init__(
         self,
         params: Any,
-        lr: float = 1,
+        lr: Any = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,
@@ -28,6 +29,8 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
+        if lr < 0:
+            raise ValueError(f"Invalid learning rate: {lr}")
         settings = {
             "lr": lr,
             "max_iter": max_iter,
@@ -42,119 +45,123 @@ class LBFGS(Optimizer):
             raise ValueError(
                 "LBFGS doesn't support per-parameter options (parameter groups)"
             )
-        if line_search_fn not in (None, "strong_wolfe"):
-            raise RuntimeError("only 'strong_wolfe' is supported")
+        self._params = self.param_groups[0]["params"]
 
     def step(self, closure: Any = None) -> Any:
         """Up to max_iter steps; returns the loss at the beginning."""
-        group = self.param_groups[0]
-        params = group["params"]
-        state = self.state[params[0]]
-        state.setdefault("pairs", [])
+        if self.param_groups[0]["line_search_fn"] not in (None, "strong_wolfe"):
+            raise RuntimeError("only 'strong_wolfe' is supported")
+        state = self.state[self._params[0]]
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
         with no_grad():
-            first = loss = _evaluate(closure)
-            grad = _flat(params)
-            evaluations = 1
-            for _ in range(group["max_iter"]):
-                if float(grad.abs().max()) <= group["tolerance_grad"]:
-                    break
-                way = _direction(grad, state["pairs"])
-                slope = float(grad.dot(way))
-                if slope > -group["tolerance_change"]:
-                    break
-                begin = not state["pairs"] and not state.get("moved")
-                rate = (
-                    min(1.0, 1.0 / float(grad.abs().sum())) * group["lr"]
-                    if begin
-                    else group["lr"]
-                )
-                state["moved"] = True
-                before = [p.clone() for p in params]
-                rate, new_loss, used = self._move(
-                    closure, before, way, rate, float(loss), slope
-                )
-                evaluations += used
-                new_grad = _flat(params)
-                _remember(
-                    state["pairs"], way * rate, new_grad - grad, group["history_size"]
-                )
-                change = abs(float(new_loss) - float(loss))
-                loss, grad = new_loss, new_grad
-                small = float((way * rate).abs().max()) <= group["tolerance_change"]
-                if (
-                    evaluations >= group["max_eval"]
-                    or small
-                    or change < group["tolerance_change"]
-                ):
-                    break
+            with enable_grad():
+                first = closure()
+            state["func_evals"] += 1
+            grad = self._flat_grad()
+            if float(grad.abs().max()) > self.param_groups[0]["tolerance_grad"]:
+                self._iterate(closure, state, float(first), grad)
+        self._call_step_hooks((closure,))
         return first
 
-    def _move(
+    def _iterate(self, closure: Any, state: Any, loss: float, grad: Tensor) -> None:
+        group = self.param_groups[0]
+        evaluations = 1
+        for n in range(1, group["max_iter"] + 1):
+            state["n_iter"] += 1
+            way = _direction(state, grad, group["history_size"])
+            state["prev_flat_grad"], state["prev_loss"] = grad.clone(), loss
+            lr = float(group["lr"])
+            begin = state["n_iter"] == 1
+            t = min(1.0, 1.0 / float(grad.abs().sum())) * lr if begin else lr
+            slope = float(grad.dot(way))
+            state["d"], state["t"] = way, t
+            if slope > -group["tolerance_change"]:
+                return
+            before = loss
+            last = n == group["max_iter"]
+            loss, grad, t, used = self._go(closure, way, t, loss, grad, slope, last)
+            state["t"] = t
+            evaluations += used
+            state["func_evals"] += used
+            if (
+                last
+                or evaluations >= group["max_eval"]
+                or float(grad.abs().max()) <= group["tolerance_grad"]
+                or float((way * t).abs().max()) <= group["tolerance_change"]
+                or abs(loss - before) < group["tolerance_change"]
+            ):
+                return
+
+    def _go(
         self,
         closure: Any,
-        before: Any,
         way: Tensor,
-        rate: float,
+        t: float,
         loss: float,
+        grad: Tensor,
         slope: float,
+        last: bool,
     ) -> Any:
-        params = self.param_groups[0]["params"]
-        searching = self.param_groups[0]["line_search_fn"] is not None
-        for tries in range(1, 26):
-            _set(params, before, way, rate)
-            new_loss = _evaluate(closure)
-            enough = float(new_loss) <= loss + 1e-4 * rate * slope
-            if not searching or (
-                enough and abs(float(_flat(params).dot(way))) <= 0.9 * abs(slope)
-            ):
-                return rate, new_loss, tries
-            rate = (
-                rate * 2 if enough and float(_flat(params).dot(way)) < 0 else rate * 0.5
-            )
-        return rate, new_loss, tries
+        """Moves along a way: (loss, gradient, how far, evaluations)."""
+        if self.param_groups[0]["line_search_fn"] is None:
+            self._add(t, way)
+            if last:  # nobody will ask for the loss again
+                return loss, grad, t, 0
+            return *self._evaluate(closure), t, 1
+        here = [p.clone() for p in self._params]
+
+        def at(x: Any, t: float, d: Tensor) -> Any:
+            self._add(t, d)
+            found = self._evaluate(closure)
+            for p, old in zip(self._params, x, strict=True):
+                p.copy_(old)
+            return found
+
+        loss, grad, t, used = _strong_wolfe(at, here, t, way, loss, grad, slope)
+        self._add(t, way)
+        return loss, grad, t, used
+
+    def _evaluate(self, closure: Any) -> Any:
+        with enable_grad():
+            loss = float(closure())
+        return loss, self._flat_grad()
+
+    def _flat_grad(self) -> Any:
+        parts = [
+            p.new_zeros(p.numel()) if p.grad is None else p.grad.reshape(-1)
+            for p in self._params
+        ]
+        return PUBLIC["cat"](parts)
+
+    def _add(self, t: float, way: Tensor) -> None:
+        start = 0
+        for p in self._params:
+            n = p.numel()
+            p.add_(way[start : start + n].view_as(p), alpha=t)
+            start += n
 
 
-def _evaluate(closure: Any) -> Any:
-    with enable_grad():
-        return closure().detach()
-
-
-def _flat(params: Any) -> Any:
-    parts = [
-        PUBLIC["zeros"](p.numel(), dtype=p.dtype)
-        if p.grad is None
-        else p.grad.reshape(-1)
-        for p in params
-    ]
-    return PUBLIC["cat"](parts)
-
-
-def _set(params: Any, before: Any, way: Tensor, rate: float) -> None:
-    start = 0
-    for p, old in zip(params, before, strict=True):
-        n = p.numel()
-        p.copy_(old + way[start : start + n].view_as(p) * rate)
-        start += n
-
-
-def _remember(pairs: Any, move: Tensor, turn: Tensor, most: int) -> None:
-    curvature = float(move.dot(turn))
-    if curvature > 1e-10:
-        pairs.append((move, turn, 1.0 / curvature))
-        del pairs[:-most]
-
-
-def _direction(grad: Tensor, pairs: Any) -> Any:
+def _direction(state: Any, grad: Tensor, most: int) -> Any:
     """Minus the inverse Hessian times the gradient, by the two-loop recursion."""
-    q = -grad
-    alphas = []
-    for move, turn, rho in reversed(pairs):
-        alpha = float(move.dot(q)) * rho
-        alphas.append(alpha)
-        q = q - turn * alpha
-    if pairs:
-        move, turn, _ = pairs[-1]
-        q = q * (float(move.dot(turn)) / float(turn.dot(turn)))
-    for (move, turn, rho), alpha in zip(pairs, reversed(alphas), strict=True):
-        q = q + move * (alpha - float(turn.dot(q)) * rho)
+    if state["n_iter"] == 1:
+        state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+        return grad.neg()
+    turns, moves, rhos = state["old_dirs"], state["old_stps"], state["ro"]
+    turn, move = grad.sub(state["prev_flat_grad"]), state["d"].mul(state["t"])
+    curvature = float(turn.dot(move))
+    if curvature > 1e-10:
+        for kept, new in ((turns, turn), (moves, move), (rhos, 1.0 / curvature)):
+            if len(kept) == most:
+                kept.pop(0)
+            kept.append(new)
+        state["H_diag"] = curvature / float(turn.dot(turn))
+    q = grad.neg()
+    alphas = [0.0] * len(turns)
+    for i in reversed(range(len(turns))):
+        alphas[i] = float(moves[i].dot(q)) * rhos[i]
+        q.add_(turns[i], alpha=-alphas[i])
+    q.mul_(state["H_diag"])
+    for i in range(len(turns)):
+        q.add_(moves[i], alpha=alphas[i] - float(turns[i].dot(q)) * rhos[i])
     return q
