@@ -23,3 +23,9 @@ from gradfn.nn.modules.rnn import *
 from gradfn.nn.modules.sparse import *
 from gradfn.nn.modules.transformer import *
 from gradfn.nn.modules.upsampling import *
+
+__all__ = [
+    name
+    for name, value in globals().items()
+    if isinstance(value, type) and issubclass(value, Module)
+]

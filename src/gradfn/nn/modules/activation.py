@@ -81,9 +81,8 @@ Threshold = simple(
 
 def _checked_bounds(module: Any) -> None:
     if module.max_val <= module.min_val:
-        raise ValueError(
-            "max_val must be larger than min_val, but they are "
-            f"{module.max_val} and {module.min_val}"
+        raise AssertionError(
+            f"max_val ({module.max_val}) must be greater than min_val ({module.min_val})"
         )
 
 

@@ -50,8 +50,26 @@ class _Numbered(Module):
         self.add_module(str(len(self)), module)
         return self
 
+    def pop(self, key: Any = -1) -> Any:
+        """Takes a module out and returns it."""
+        found = self[key]
+        del self[key]
+        return found
+
+    def __add__(self, other: Any) -> Any:
+        return self._of([*self, *other])
+
+    def __iadd__(self, other: Any) -> Any:
+        return self.extend(other)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
+
     def insert(self, index: int, module: Module) -> Any:
-        """Adds a module at a place."""
+        """Adds a module at a place. IndexError if it is too far away."""
+        n = len(self)
+        if not -n <= index <= n:
+            raise IndexError(f"Index out of range: {index}, there are {n} modules")
         left = list(self._modules.values())
         left.insert(index, module)
         self._modules.update({str(k): m for k, m in enumerate(left)})
@@ -81,6 +99,19 @@ class Sequential(_Numbered):
             input = module(input)
         return input
 
+    def __mul__(self, times: int) -> Any:
+        if not isinstance(times, int):
+            raise TypeError(
+                f"unsupported operand type(s) for *: {type(self)} and {type(times)}"
+            )
+        if times <= 0:
+            raise ValueError(
+                f"Non-positive multiplication factor {times} for {type(self)}"
+            )
+        return self._of(list(self) * times)
+
+    __rmul__ = __mul__
+
 
 class ModuleList(_Numbered):
     """A list of modules."""
@@ -92,6 +123,22 @@ class ModuleList(_Numbered):
     @classmethod
     def _of(cls, modules: Any) -> Any:
         return cls(modules)
+
+    def __repr__(self) -> str:
+        """Equal modules that follow each other share a line."""
+        texts = [repr(m) for m in self]
+        if not texts:
+            return f"{self._get_name()}()"
+        lines, begin = [], 0
+        for i, text in enumerate(texts):
+            if i + 1 < len(texts) and texts[i + 1] == text:
+                continue
+            several = f"({begin}-{i}): {i - begin + 1} x {text}"
+            line = f"({i}): {text}" if begin == i else several
+            lines.append("  " + line.replace("\n", "\n  "))
+            begin = i + 1
+        inside = "\n".join(lines)
+        return f"{self._get_name()}(\n{inside}\n)"
 
 
 class ModuleDict(Module):
@@ -137,7 +184,7 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def pop(self, key: str) -> Any:
-        """Takes a module out."""
+        """Takes a module out and returns it."""
         return self._modules.pop(key)
 
     def clear(self) -> None:
@@ -188,10 +235,7 @@ class ParameterList(Module):
 
     def extra_repr(self) -> str:
         """A line a parameter."""
-        return "\n".join(
-            f"({i}): Parameter containing: [{p.type()} of size {'x'.join(map(str, p.shape))}]"
-            for i, p in enumerate(self)
-        )
+        return "\n".join(_line(i, p, lambda t: t.dtype) for i, p in enumerate(self))
 
 
 class ParameterDict(Module):
@@ -239,3 +283,56 @@ class ParameterDict(Module):
     def items(self) -> Any:
         """Names and parameters."""
         return [(name, self[name]) for name in self._names]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter, or the default."""
+        return self[key] if key in self._names else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter, which is the default now if there was none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """Takes a parameter out and returns it."""
+        found = self[key]
+        del self[key]
+        return found
+
+    def popitem(self) -> tuple[str, Any]:
+        """Takes the last one out."""
+        name = next(reversed(self._names))
+        return name, self.pop(name)
+
+    def clear(self) -> None:
+        """Takes all out."""
+        for name in list(self._names):
+            del self[name]
+
+    def copy(self) -> ParameterDict:
+        """Another dict of the same parameters."""
+        return type(self)(dict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A dict in which all names have the same value."""
+        return type(self)(dict.fromkeys(keys, default))
+
+    def __or__(self, other: Any) -> ParameterDict:
+        return type(self)({**dict(self.items()), **dict(other.items())})
+
+    def __ior__(self, other: Any) -> ParameterDict:
+        self.update(other)
+        return self
+
+    def extra_repr(self) -> str:
+        """A line a parameter."""
+        return "\n".join(_line(k, v, lambda t: t.type()) for k, v in self.items())
+
+
+def _line(name: Any, value: Any, kind: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"({name}): Object of type: {type(value).__name__}"
+    what = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    size = "x".join(map(str, value.shape))
+    return f"  ({name}): {what} containing: [{kind(value)} of size {size}]"

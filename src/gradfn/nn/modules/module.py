@@ -4,35 +4,55 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from gradfn._dtypes import dtype
 from gradfn.autograd.grad_mode import no_grad
-from gradfn.graph.hooks import RemovableHandle
+from gradfn.nn.modules.hooked import (
+    EVERYWHERE,
+    HOOKS,
+    Hooked,
+    call_with_hooks,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+from gradfn.nn.modules.state import Stateful
 from gradfn.nn.parameter import Buffer, Parameter
+from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
-__all__ = ["Module"]
+__all__ = [
+    "Module",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+]
 
 M = TypeVar("M", bound="Module")
 
 
-class _Keys(NamedTuple):
-    missing_keys: list[str]
-    unexpected_keys: list[str]
+_KINDS = {
+    "_parameters": "nn.Parameter",
+    "_modules": "nn.Module",
+    "_buffers": "Tensor, torch.nn.Buffer",
+}
 
 
-class _IncompatibleKeys(_Keys):
-    """What `load_state_dict` found on one side only."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return super().__repr__()
+def typename(x: Any) -> str:
+    """What torch calls the type of a value."""
+    return str(x.type()) if isinstance(x, Tensor) else type(x).__name__
 
 
-class Module:
+def _before(value: Any) -> str:
+    if isinstance(value, Parameter):
+        return "parameters"
+    return "module" if isinstance(value, Module) else "buffer"
+
+
+class Module(Stateful, Hooked):
     """Base of all networks and their parts. Write `__init__` and `forward`.
 
     Parameters, buffers and modules that are assigned to attributes are found by
@@ -40,6 +60,8 @@ class Module:
     """
 
     training: bool
+    dump_patches = False
+    call_super_init = False
     _version = 1
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -48,15 +70,16 @@ class Module:
         for name in ("_parameters", "_buffers", "_modules"):
             set_plainly(name, {})
         set_plainly("_non_persistent_buffers_set", set())
-        for name in (
-            "_forward_pre_hooks",
-            "_forward_hooks",
-            "_backward_hooks",
-            "_backward_pre_hooks",
-            "_state_dict_hooks",
-            "_load_state_dict_pre_hooks",
-        ):
+        for name in HOOKS:
             set_plainly(name, OrderedDict())
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+        elif args or kwargs:
+            got = f"{len(args) + 1} were" if args else f"{next(iter(kwargs))!r} was"
+            raise TypeError(
+                f"{type(self).__name__}.__init__() takes 1 positional argument but {got} "
+                "given"
+            )
 
     def forward(self, *input: Any) -> Any:
         """What the module computes; to be written."""
@@ -70,11 +93,12 @@ class Module:
             or self._forward_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
+            or EVERYWHERE
         ):
             return self.forward(*args, **kwargs)
-        from gradfn.nn.modules.hooked import call_with_hooks
-
         return call_with_hooks(self, args, kwargs)
+
+    _call_impl = __call__
 
     # -- attributes ----------------------------------------------------------------------
 
@@ -83,8 +107,7 @@ class Module:
         if isinstance(value, (Parameter, Module, Buffer)):
             if "_parameters" not in groups:
                 raise AttributeError(
-                    f"cannot assign {type(value).__name__.lower()} before Module.__init__() "
-                    "call"
+                    f"cannot assign {_before(value)} before Module.__init__() call"
                 )
             self._forget(name)
             if isinstance(value, Parameter):
@@ -110,8 +133,8 @@ class Module:
         allowed = value is None or (kind == "_buffers" and isinstance(value, Tensor))
         if not allowed:
             raise TypeError(
-                f"cannot assign '{type(value).__name__}' object to {wanted[kind]} '{name}' "
-                "(torch.nn.Parameter, Module or Tensor, or None expected)"
+                f"cannot assign '{typename(value)}' as {wanted[kind]} '{name}' "
+                f"(torch.{_KINDS[kind]} or None expected)"
             )
         self.__dict__[kind][name] = value
 
@@ -146,7 +169,7 @@ class Module:
         self._check_name(name, "_parameters", "parameter")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
+                f"cannot assign '{typename(param)}' object to parameter '{name}' "
                 "(torch.nn.Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
@@ -163,7 +186,7 @@ class Module:
         self._check_name(name, "_buffers", "buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (torch "
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch "
                 "Tensor or None required)"
             )
         self._buffers[name] = tensor
@@ -187,7 +210,7 @@ class Module:
         if not isinstance(name, str):
             raise TypeError(f"{what} name should be a string. Got {type(name).__name__}")
         if "." in name:
-            raise KeyError(f'{what} name can\'t contain ".", got: {name}')
+            raise KeyError(f'{what} name can\'t contain "."')
         if not name:
             raise KeyError(f'{what} name can\'t be empty string ""')
         if hasattr(self, name) and name not in self.__dict__[kind]:
@@ -233,7 +256,9 @@ class Module:
         self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        found = self.named_modules(prefix=prefix) if recurse else [(prefix, self)]
+        found: Any = [(prefix, self)]
+        if recurse:
+            found = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
         for path, module in found:
             for name, value in module.__dict__[kind].items():
                 if value is None or (remove_duplicate and id(value) in seen):
@@ -265,10 +290,24 @@ class Module:
         """The module with a dotted name. AttributeError if there is none."""
         found: Any = self
         for part in target.split(".") if target else ():
+            if not hasattr(found, part):
+                raise AttributeError(f"{found._get_name()} has no attribute `{part}`")
             found = getattr(found, part)
             if not isinstance(found, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return found  # type: ignore[no-any-return]
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts a module in the place that a dotted name says. AttributeError, ValueError."""
+        if not target:
+            raise ValueError("Cannot set the submodule without a target name!")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if not isinstance(module, Module):
+            raise ValueError(f"{type(module).__name__} is not an nn.Module")
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter with a dotted name. AttributeError if there is none."""
@@ -313,7 +352,19 @@ class Module:
         return self
 
     def to(self: M, *args: Any, **kwargs: Any) -> M:
-        """Casts floating-point parameters and buffers; the device can only be the CPU."""
+        """Casts floating-point parameters and buffers; the device can only be the CPU.
+
+        TypeError for dtypes of integers.
+        """
+        for given in (*args, kwargs.get("dtype")):
+            if (
+                isinstance(given, dtype)
+                and not given.is_floating_point | given.is_complex
+            ):
+                raise TypeError(
+                    "nn.Module.to only accepts floating point or complex dtypes, but got "
+                    f"desired dtype={given}"
+                )
 
         def convert(t: Any) -> Any:
             floating = t.is_floating_point() or t.is_complex()
@@ -336,6 +387,18 @@ class Module:
     def half(self: M) -> M:
         """Floating-point parameters and buffers as float16."""
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self: M) -> M:
+        """Floating-point parameters and buffers as bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def to_empty(self: M, *, device: Any = None, recurse: bool = True) -> M:
+        """New memory, not filled, for all parameters and buffers."""
+        empty = PUBLIC["empty_like"]
+        return self._apply(lambda t: empty(t, device=device), recurse)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Leaves the module as it is: Python runs it."""
 
     def cpu(self: M) -> M:
         """The module itself: it is on the CPU."""
@@ -382,167 +445,6 @@ class Module:
         """The module itself: processes share nothing here."""
         return self
 
-    # -- state ---------------------------------------------------------------------------
-
-    def state_dict(
-        self,
-        *args: Any,
-        destination: Any = None,
-        prefix: str = "",
-        keep_vars: bool = False,
-    ) -> Any:
-        """Parameters and persistent buffers by their dotted names, detached."""
-        if destination is None:
-            destination = OrderedDict()
-        for group in (self._parameters, self._buffers):
-            for name, value in group.items():
-                if value is not None and name not in self._non_persistent_buffers_set:
-                    destination[prefix + name] = value if keep_vars else value.detach()
-        extra = type(self).get_extra_state
-        if extra is not Module.get_extra_state:
-            destination[prefix + "_extra_state"] = self.get_extra_state()
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(
-                    destination=destination,
-                    prefix=f"{prefix}{name}.",
-                    keep_vars=keep_vars,
-                )
-        for hook in self._state_dict_hooks.values():
-            hook(self, destination, prefix, {})
-        return destination
-
-    def get_extra_state(self) -> Any:
-        """More state for the state_dict; to be written with `set_extra_state`."""
-        raise RuntimeError("get_extra_state is not written for this module")
-
-    def set_extra_state(self, state: Any) -> None:
-        """Takes over what `get_extra_state` gave."""
-        raise RuntimeError("set_extra_state is not written for this module")
-
-    def load_state_dict(
-        self, state_dict: Any, strict: bool = True, assign: bool = False
-    ) -> _IncompatibleKeys:
-        """Writes values by name into parameters and buffers.
-
-        RuntimeError that lists missing and unexpected names (if `strict`) and sizes that
-        differ.
-        """
-        missing: list[str] = []
-        errors: list[str] = []
-        used: set[str] = set()
-        for path, module in self.named_modules(remove_duplicate=False):
-            module._load_own(
-                f"{path}." if path else "", state_dict, assign, missing, errors, used
-            )
-        unexpected = [key for key in state_dict if key not in used]
-        if strict and unexpected:
-            names = ", ".join(f'"{k}"' for k in unexpected)
-            errors.insert(0, f"Unexpected key(s) in state_dict: {names}. ")
-        if strict and missing:
-            names = ", ".join(f'"{k}"' for k in missing)
-            errors.insert(0, f"Missing key(s) in state_dict: {names}. ")
-        if errors:
-            told = "\n\t".join(errors)
-            raise RuntimeError(
-                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{told}"
-            )
-        return _IncompatibleKeys(missing, unexpected)
-
-    def _load_own(
-        self,
-        prefix: str,
-        state: Any,
-        assign: bool,
-        missing: list[str],
-        errors: list[str],
-        used: set[str],
-    ) -> None:
-        for hook in self._load_state_dict_pre_hooks.values():
-            hook(self, state, prefix, {}, True, missing, [], errors)
-        for group in (self._parameters, self._buffers):
-            for name, value in group.items():
-                key = prefix + name
-                if value is None or name in self._non_persistent_buffers_set:
-                    continue
-                if key not in state:
-                    missing.append(key)
-                    continue
-                used.add(key)
-                given = state[key]
-                if tuple(given.shape) != tuple(value.shape):
-                    errors.append(
-                        f"size mismatch for {key}: copying a param with shape {given.shape} "
-                        f"from checkpoint, the shape in current model is {value.shape}."
-                    )
-                elif assign:
-                    grad = value.requires_grad
-                    group[name] = (
-                        Parameter(given, grad) if isinstance(value, Parameter) else given
-                    )
-                else:
-                    with no_grad():
-                        value.copy_(given)
-        key = prefix + "_extra_state"
-        if key in state and type(self).set_extra_state is not Module.set_extra_state:
-            used.add(key)
-            self.set_extra_state(state[key])
-
-    # -- hooks ---------------------------------------------------------------------------
-
-    def _register(self, group: str, hook: Any, prepend: bool = False) -> RemovableHandle:
-        hooks = getattr(self, group)
-        handle = RemovableHandle(hooks)
-        hooks[handle.id] = hook
-        if prepend:
-            hooks.move_to_end(handle.id, last=False)
-        return handle
-
-    def register_forward_pre_hook(
-        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Calls `hook(module, args)` before forward; it may return other arguments."""
-        return self._register("_forward_pre_hooks", (hook, with_kwargs), prepend)
-
-    def register_forward_hook(
-        self,
-        hook: Any,
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> RemovableHandle:
-        """Calls `hook(module, args, output)` after forward; it may return another output."""
-        return self._register("_forward_hooks", (hook, with_kwargs), prepend)
-
-    def register_full_backward_hook(
-        self, hook: Any, prepend: bool = False
-    ) -> RemovableHandle:
-        """Calls `hook(module, grad_input, grad_output)` when both are known.
-
-        It may return other gradients in the place of grad_input.
-        """
-        return self._register("_backward_hooks", hook, prepend)
-
-    register_backward_hook = register_full_backward_hook
-
-    def register_full_backward_pre_hook(
-        self, hook: Any, prepend: bool = False
-    ) -> RemovableHandle:
-        """Calls `hook(module, grad_output)` first; it may return another grad_output."""
-        return self._register("_backward_pre_hooks", hook, prepend)
-
-    def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
-        return self._register("_state_dict_hooks", hook)
-
-    def _register_load_state_dict_pre_hook(
-        self, hook: Any, with_module: bool = False
-    ) -> RemovableHandle:
-        def call(module: Any, *args: Any) -> Any:
-            return hook(module, *args) if with_module else hook(*args)
-
-        return self._register("_load_state_dict_pre_hooks", call)
-
     # -- text ----------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
@@ -569,3 +471,5 @@ class Module:
 
     def __setstate__(self, state: Any) -> None:
         self.__dict__.update(state)
+        for name in HOOKS:
+            self.__dict__.setdefault(name, OrderedDict())
