@@ -13,6 +13,7 @@ from gradfn.ops import (  # noqa: F401
     gammas,
     gather,
     index,
+    interop,
     join,
     legacy,
     matmul,
