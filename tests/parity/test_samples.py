@@ -43,7 +43,12 @@ def gradients(library: Any, outs: list[Any], leaves: list[Any]) -> list[Any]:
     if not again:
         return list(once)
     seeds = [library.cos(library.ones_like(t)) for t in again]
-    twice = library.autograd.grad(again, leaves, seeds, allow_unused=True)
+    try:
+        twice = library.autograd.grad(again, leaves, seeds, allow_unused=True)
+    except NotImplementedError:
+        if library is gradfn:
+            raise
+        return list(once)  # PyTorch has no second derivative of a few ops
     return [*once, *twice]
 
 
@@ -76,6 +81,7 @@ def same(mine: Any, theirs: Any, what: str, rtol: float) -> None:
     )
 
 
+@pytest.mark.filterwarnings(r"ignore:torch\.\w+ is deprecated")
 @pytest.mark.parametrize("expression", samples())
 def test_as_pytorch(expression: str) -> None:
     mine, my_leaves = run(gradfn, expression)

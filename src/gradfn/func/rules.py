@@ -414,10 +414,11 @@ def is_apart(index: Any) -> bool:
 # -- matrices ------------------------------------------------------------------------------
 
 
+@rule("tril triu view_as_real view_as_complex _fft _rfft _irfft constant_pad_nd")
 @rule(
-    "linalg_inv linalg_det slogdet linalg_cholesky eigh svd qr _pinv _cofactors "
-    "tril triu view_as_real view_as_complex _solve _solve_triangular _fft _rfft _irfft "
-    "constant_pad_nd"
+    "linalg_inv_ex linalg_det linalg_slogdet linalg_cholesky_ex linalg_eigh linalg_eig "
+    "linalg_svd linalg_qr linalg_lu linalg_lu_factor_ex linalg_matrix_exp geqrf _pinv "
+    "_cofactors _permutation linalg_solve_ex _solve_triangular _least_squares"
 )
 def leading(c: Call) -> Any:
     """Ops on the last dims, which take any number of others in front."""

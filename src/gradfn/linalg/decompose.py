@@ -13,31 +13,61 @@ from typing import Any
 
 import numpy as np
 
-from gradfn.linalg.inverse import LinAlgError, adjoint, check_square
+from gradfn.linalg.entry import (
+    LinAlgError,
+    adjoint,
+    check_info,
+    check_matrix,
+    check_square,
+    each,
+    entry,
+    named,
+)
 from gradfn.ops.rule import op
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
-# -- decompositions ----------------------------------------------------------------------
+# -- positive definite ones --------------------------------------------------------------
+
+NOT_POSITIVE = (
+    "The factorization could not be completed because the input is not positive-definite "
+    "(the leading minor of order {k} is not positive-definite)."
+)
 
 
-def _cholesky(a: Any) -> Any:
-    check_square("cholesky", a)
+def _cholesky(a: Any, check: str) -> Any:
+    check_square(check or "linalg.cholesky", a)
     try:
-        return np.linalg.cholesky(a)
+        low, info = np.linalg.cholesky(a), np.zeros(a.shape[:-2], np.int32)
+        if np.isfinite(low).all():
+            return low, info
     except np.linalg.LinAlgError:
-        raise LinAlgError(
-            "linalg.cholesky: The factorization could not be completed because the input is "
-            "not positive-definite."
-        ) from None
+        pass
+    low, info = each(_cholesky_of_one, a)
+    if check:
+        check_info(check, info, NOT_POSITIVE)
+    return low, info
 
 
-def _cholesky_grad(g: Any, xp: Any, result: Any) -> Any:
-    inner = xp._matmul(adjoint(result), g)
+def _cholesky_of_one(a: Any) -> Any:
+    """The factor and 0; or as much of it as there is, and the order of the first bad minor."""
+    low = np.tril(a)
+    for k in range(len(a)):
+        row = low[k, :k]
+        pivot = low[k, k].real - np.vdot(row, row).real
+        if not pivot > 0:
+            return low, np.int32(k + 1)
+        low[k, k] = np.sqrt(pivot)
+        low[k + 1 :, k] = (low[k + 1 :, k] - low[k + 1 :, :k] @ row.conj()) / low[k, k]
+    return low, np.int32(0)
+
+
+def _cholesky_grad(g: Any, xp: Any, L: Any) -> Any:
+    inner = xp._matmul(adjoint(L), g)
     phi = xp.tril(inner, 0) - xp.tril(inner, 0) * _half_eye(inner)
     middle = phi + adjoint(phi)
-    left = xp._solve_triangular(adjoint(result), middle, True, False)
-    both = adjoint(xp._solve_triangular(adjoint(result), adjoint(left), True, False))
+    left = xp._solve_triangular(adjoint(L), middle, True, False)
+    both = adjoint(xp._solve_triangular(adjoint(L), adjoint(left), True, False))
     return both * 0.5
 
 
@@ -48,25 +78,41 @@ def _half_eye(x: Any) -> Any:
     return PUBLIC["from_numpy"](half) if isinstance(x, Tensor) else half
 
 
-_cholesky_row = op(
-    "linalg_cholesky(self)",
+cholesky_row = op(
+    "linalg_cholesky_ex(self, check)",
     _cholesky,
     function=False,
     method=False,
-    node="LinalgCholeskyEx",
+    outputs="L info",
     self=_cholesky_grad,
 ).function
 
 
-def cholesky(A: Tensor, *, upper: bool = False, out: Any = None) -> Any:
-    """L with L L.H = A, lower triangular. LinAlgError if A is not positive definite."""
-    low = _cholesky_row(A)
-    return adjoint(low) if upper else low
+@entry
+def cholesky(A: Tensor, *, upper: bool = False) -> Any:
+    """L with L L.H = A, lower triangular. LinAlgError if A is not positive definite.
+
+    With `upper`, U = L.H from the other triangle.
+    """
+    return factor(A, upper, "linalg.cholesky")[0]
 
 
+@entry
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
-    """`(L, info)`; for matrices that are not positive definite raise here."""
-    return cholesky(A, upper=upper), PUBLIC["zeros"](A.shape[:-2]).int()
+    """`(L, info)`: info is the order of the first minor that is not positive, else 0."""
+    return factor(A, upper, "linalg.cholesky_ex" if check_errors else "")
+
+
+def factor(A: Tensor, upper: bool, check: str) -> Any:
+    """`(L, info)`, of the triangle that was named."""
+    if not upper:
+        return cholesky_row(A, check)
+    check_square(check or "linalg.cholesky", A._array)
+    low, info = cholesky_row(A.mH, check)
+    return named("linalg_cholesky_ex", "L info", low.mH, info)
+
+
+# -- eigenvalues of Hermitian ones -------------------------------------------------------
 
 
 def _eye_mask(xp: Any, x: Any) -> Any:
@@ -74,11 +120,45 @@ def _eye_mask(xp: Any, x: Any) -> Any:
 
 
 def _eigh(a: Any, uplo: str = "L") -> Any:
-    check_square("eigh", a)
-    return np.linalg.eigh(a, uplo)
+    check_square("linalg.eigh", a)
+    if not isinstance(uplo, str) or uplo.upper() not in ("L", "U"):
+        raise RuntimeError(
+            f"Expected UPLO argument to be 'L' or 'U', but got {uplo} (linalg.eigh)"
+        )
+    try:
+        return np.linalg.eigh(a, uplo)
+    except np.linalg.LinAlgError:
+        raise not_converged("linalg.eigh") from None
 
 
-def _gaps(xp: Any, values: Any) -> Any:
+def not_converged(name: str) -> LinAlgError:
+    """The error for eigenvalues that were not found."""
+    return LinAlgError(
+        f"{name}: The algorithm failed to converge because the input matrix is "
+        "ill-conditioned or has too many repeated eigenvalues."
+    )
+
+
+def check_phase(name: str, xp: Any, inner: Any) -> None:
+    """RuntimeError if a gradient depends on the phases of complex vectors, which are free.
+
+    A change of the phases is an imaginary diagonal of <vectors, gradient>.
+    """
+    array = inner._array if isinstance(inner, Tensor) else inner
+    if type(array) is not np.ndarray or array.dtype.kind != "c":
+        return
+    turn = np.diagonal(array, 0, -2, -1).imag
+    if not np.all(np.abs(turn) <= 1e-2):  # as coarse as torch's
+        svd = name == "svd_backward"
+        raise RuntimeError(
+            f"{name}: The {'singular vectors' if svd else 'eigenvectors'} in the complex "
+            "case are specified up to multiplication by e^{i phi}. The specified loss "
+            f"function depends on this {'phase term' if svd else 'quantity'}, so it is "
+            "ill-defined."
+        )
+
+
+def gaps(xp: Any, values: Any) -> Any:
     """1 / (values[j] - values[i]), 0 on the diagonal."""
     gap = xp.unsqueeze(values, -2) - xp.unsqueeze(values, -1)
     return (gap != 0) / (gap + (gap == 0) * xp.ones_like(gap))
@@ -89,7 +169,9 @@ def _eigh_grad(gs: Any, xp: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     v = eigenvectors
     inner = None
     if g_vectors is not None:
-        inner = xp._matmul(adjoint(v), g_vectors) * _gaps(xp, eigenvalues)
+        inner = xp._matmul(adjoint(v), g_vectors)
+        check_phase("linalg_eigh_backward", xp, inner)
+        inner = inner * gaps(xp, eigenvalues)
     if g_values is not None:
         diagonal = xp.unsqueeze(g_values, -2) * _eye_mask(xp, v)
         inner = diagonal if inner is None else inner + diagonal
@@ -98,44 +180,63 @@ def _eigh_grad(gs: Any, xp: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
 
 
 _eigh_row = op(
-    "eigh(self, uplo='L')",
+    "linalg_eigh(self, uplo='L')",
     _eigh,
     function=False,
     method=False,
     outputs="eigenvalues eigenvectors",
     differentiable=2,
-    node="LinalgEigh",
     self=_eigh_grad,
 ).function
 
 
-def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
+@entry
+def eigh(A: Tensor, UPLO: str = "L") -> Any:
     """`(eigenvalues, eigenvectors)` of Hermitian matrices, the values ascending."""
     return _eigh_row(A, UPLO)
 
 
-def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
+@entry
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Any:
     """The eigenvalues of Hermitian matrices, ascending."""
     return _eigh_row(A, UPLO)[0]
 
 
+NOT_FINITE = (
+    "linalg.svd: The algorithm failed to converge because the input matrix contained "
+    "non-finite values."
+)
+
+
 def _svd(a: Any) -> Any:
-    if a.ndim < 2:
-        raise RuntimeError(
-            "linalg.svd: The input tensor A must have at least 2 dimensions."
-        )
-    return np.linalg.svd(a, full_matrices=False)
+    check_matrix("linalg.svd", a)
+    try:
+        return np.linalg.svd(a, full_matrices=False)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(NOT_FINITE) from None
 
 
 def _skew(x: Any) -> Any:
     return x - adjoint(x)
 
 
+def _check_svd_phase(xp: Any, U: Any, Vh: Any, g_u: Any, g_vh: Any) -> None:
+    parts = []
+    if g_u is not None:
+        parts.append(xp._matmul(adjoint(U), g_u))
+    if g_vh is not None:
+        parts.append(xp._matmul(Vh, adjoint(g_vh)))
+    if parts:
+        check_phase("svd_backward", xp, sum(parts))
+
+
 def _svd_grad(gs: Any, xp: Any, U: Any, S: Any, Vh: Any) -> Any:
     g_u, g_s, g_vh = gs
     v, s_row, s_column = adjoint(Vh), xp.unsqueeze(S, -2), xp.unsqueeze(S, -1)
     squares = S * S
-    gaps = _gaps(xp, squares)
+    apart = gaps(xp, squares)
+    if xp.is_complex(U):
+        _check_svd_phase(xp, U, Vh, g_u, g_vh)
     inner = None
     if g_s is not None:
         inner = (
@@ -144,10 +245,10 @@ def _svd_grad(gs: Any, xp: Any, U: Any, S: Any, Vh: Any) -> Any:
             * xp.ones_like(xp._matmul(adjoint(U), U))
         )
     if g_u is not None:
-        part = _skew(xp._matmul(adjoint(U), g_u)) * gaps * s_row
+        part = _skew(xp._matmul(adjoint(U), g_u)) * apart * s_row
         inner = part if inner is None else inner + part
     if g_vh is not None:
-        part = s_column * (_skew(xp._matmul(Vh, adjoint(g_vh))) * gaps)
+        part = s_column * (_skew(xp._matmul(Vh, adjoint(g_vh))) * apart)
         inner = part if inner is None else inner + part
     if xp.is_complex(U) and g_u is not None:
         phase = xp._matmul(adjoint(U), g_u) * _eye_mask(xp, S)
@@ -164,53 +265,76 @@ def _svd_grad(gs: Any, xp: Any, U: Any, S: Any, Vh: Any) -> Any:
 
 
 svd_row = op(
-    "svd(self)",
+    "linalg_svd(self)",
     _svd,
     function=False,
     method=False,
     outputs="U S Vh",
     differentiable=3,
-    node="LinalgSvd",
     self=_svd_grad,
 ).function
 
 
-def svd(
-    A: Tensor, full_matrices: bool = True, *, driver: Any = None, out: Any = None
-) -> Any:
+@entry
+def svd(A: Tensor, full_matrices: bool = True, *, driver: Any = None) -> Any:
     """`(U, S, Vh)` with A = U diag(S) Vh, singular values descending.
 
     With full_matrices the extra columns carry no gradient.
     """
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs "
+            "with cuSOLVER backend."
+        )
+    thin = svd_row(A)
     m, n = A.shape[-2:]
     if not full_matrices or m == n:
-        return svd_row(A)
-    u, _, vh = np.linalg.svd(A._array)
-    thin = svd_row(A)
-    k = min(m, n)
-    more = PUBLIC["from_numpy"]
+        return thin
+    u, _, vh = np.linalg.svd(A.detach()._array)
+    U, S, Vh = thin
+    k, more = min(m, n), PUBLIC["from_numpy"]
     if m > k:
-        U = PUBLIC["cat"]([thin[0], more(u[..., k:].copy())], -1)
-        return type(thin)(U, thin[1], thin[2])
-    return type(thin)(
-        thin[0], thin[1], PUBLIC["cat"]([thin[2], more(vh[..., k:, :].copy())], -2)
-    )
+        U = PUBLIC["cat"]([U, more(u[..., k:].copy())], -1)
+    else:
+        Vh = PUBLIC["cat"]([Vh, more(vh[..., k:, :].copy())], -2)
+    return type(thin)(U, S, Vh)
 
 
-def svdvals(A: Tensor, *, driver: Any = None, out: Any = None) -> Any:
+@entry
+def svdvals(A: Tensor, *, driver: Any = None) -> Any:
     """The singular values, descending."""
     return svd_row(A)[1]
 
 
-def _qr(a: Any) -> Any:
-    if a.ndim < 2:
+# -- orthogonal factors ------------------------------------------------------------------
+
+_MODES = ("reduced", "complete", "r")
+
+
+def _qr(a: Any, way: str) -> Any:
+    if way not in _MODES:
         raise RuntimeError(
-            "linalg.qr: The input tensor A must have at least 2 dimensions."
+            f"qr received unrecognized mode '{way}' but expected one of 'reduced' "
+            "(default), 'r', or 'complete'"
         )
-    return np.linalg.qr(a)
+    check_matrix("linalg.qr", a)
+    if way == "r":
+        return np.empty(0, a.dtype), np.linalg.qr(a, "r")
+    return tuple(np.linalg.qr(a, way))
 
 
-def _qr_grad(gs: Any, xp: Any, Q: Any, R: Any) -> Any:
+def _qr_grad(gs: Any, xp: Any, Q: Any, R: Any, way: str) -> Any:
+    if way == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when "
+            "mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to "
+            "differentiate through linalg.qr."
+        )
+    if way == "complete" and Q.shape[-1] > R.shape[-1]:
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > "
+            "ncols."
+        )
     g_q, g_r = gs
     m, n = Q.shape[-2], R.shape[-1]
     if m < n:
@@ -252,20 +376,18 @@ def _tall_qr_grad(g_q: Any, g_r: Any, xp: Any, Q: Any, R: Any) -> Any:
     return adjoint(xp._solve_triangular(R, adjoint(right), True, False))
 
 
-_qr_row = op(
-    "qr(self)",
+qr_row = op(
+    "linalg_qr(self, way)",
     _qr,
     function=False,
     method=False,
     outputs="Q R",
     differentiable=2,
-    node="LinalgQr",
     self=_qr_grad,
 ).function
 
 
-def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
-    """`(Q, R)` with A = Q R. RuntimeError for modes other than "reduced"."""
-    if mode != "reduced":
-        raise RuntimeError(f"linalg.qr: gradfn has mode='reduced' only, got '{mode}'")
-    return _qr_row(A)
+@entry
+def qr(A: Tensor, mode: str = "reduced") -> Any:
+    """`(Q, R)` with A = Q R; "complete" has a square Q, and "r" has none."""
+    return qr_row(A, mode)

@@ -1,4 +1,4 @@
-"""Inverses, determinants and solutions of linear equations."""
+"""Inverses and determinants."""
 
 from __future__ import annotations
 
@@ -6,87 +6,90 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.linalg.entry import (
+    adjoint,
+    check_info,
+    check_square,
+    each,
+    entry,
+)
+from gradfn.linalg.lu import first_zero_pivot
 from gradfn.ops.rule import op
-from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
+INT32 = np.dtype("int32")
 
-class LinAlgError(RuntimeError):
-    """A matrix for which the result does not exist."""
-
-
-def check_square(name: str, a: Any) -> None:
-    if a.ndim < 2:
-        raise RuntimeError(
-            f"linalg.{name}: The input tensor A must have at least 2 dimensions."
-        )
-    if a.shape[-1] != a.shape[-2]:
-        raise RuntimeError(
-            f"linalg.{name}: A must be batches of square matrices, but they are "
-            f"{a.shape[-2]} by {a.shape[-1]} matrices"
-        )
-    if a.dtype.kind not in "fc":
-        raise RuntimeError(
-            f"linalg.{name}: Expected a floating point or complex tensor as input. Got "
-            f"{a.dtype}"
-        )
+# -- inverses ----------------------------------------------------------------------------
 
 
-def adjoint(x: Any) -> Any:
-    """The conjugate transpose."""
-    return x.mT.conj()
+def failing(function: Any, a: Any, *more: Any) -> Any:
+    """`(function(a, …), info)`; where a matrix is singular nan, and info its zero pivot."""
+    try:
+        return np.asarray(function(a, *more)), np.zeros(a.shape[:-2], INT32)
+    except np.linalg.LinAlgError:
+        pass
 
-
-def _singular(name: str, function: Any) -> Any:
-    """A kernel whose LinAlgError says what torch's does."""
-
-    def kernel(*arrays: Any) -> Any:
-        check_square(name, arrays[0])
+    def one(x: Any, *rest: Any) -> Any:
         try:
-            return np.asarray(function(*arrays)).astype(arrays[0].dtype, copy=False)
-        except np.linalg.LinAlgError as error:
-            raise LinAlgError(
-                f"linalg.{name}: The diagonal element is zero, the inversion could not be "
-                f"completed because the input matrix is singular ({error})."
-            ) from None
+            return function(x, *rest), INT32.type(0)
+        except np.linalg.LinAlgError:
+            shape = rest[0].shape if rest else x.shape
+            return np.full(shape, np.nan, x.dtype), first_zero_pivot(x)
 
-    return kernel
+    lead = np.broadcast_shapes(a.shape[:-2], *(b.shape[:-2] for b in more))
+    return each(one, *(np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, *more)))
 
 
-# -- inverses and determinants -----------------------------------------------------------
+def _inverse(a: Any, check: str) -> Any:
+    check_square("linalg.inv", a)
+    inverse, info = failing(np.linalg.inv, a)
+    if check:
+        check_info(
+            check,
+            info,
+            "The diagonal element {k} is zero, the inversion could not be completed "
+            "because the input matrix is singular.",
+        )
+    return inverse, info
+
+
+def _inverse_grad(g: Any, xp: Any, inverse: Any) -> Any:
+    return -xp._matmul(xp._matmul(adjoint(inverse), g), adjoint(inverse))
+
 
 inverse_row = op(
-    "linalg_inv(self)",
-    _singular("inv", np.linalg.inv),
+    "linalg_inv_ex(self, check)",
+    _inverse,
     function=False,
     method=False,
-    node="LinalgInvEx",
-    self=lambda g, xp, result: (
-        -xp._matmul(xp._matmul(adjoint(result), g), adjoint(result))
-    ),
+    outputs="inverse info",
+    self=_inverse_grad,
 ).function
 
 
-def inv(A: Tensor, *, out: Any = None) -> Any:
+@entry
+def inv(A: Tensor) -> Any:
     """The inverse. LinAlgError (a RuntimeError) if a matrix is singular."""
-    return inverse_row(A)
+    return inverse_row(A, "linalg.inv")[0]
 
 
+@entry
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
-    """`(inverse, info)`; info is 0 everywhere, for singular matrices raise here."""
-    return inverse_row(A), PUBLIC["zeros"](
-        A.shape[:-2], dtype=PUBLIC["tensor"](0).int().dtype
-    )
+    """`(inverse, info)`: info is the place of a zero pivot of a singular matrix, else 0."""
+    return inverse_row(A, "linalg.inv_ex" if check_errors else "")
+
+
+# -- determinants ------------------------------------------------------------------------
 
 
 def _det(a: Any) -> Any:
-    check_square("det", a)
+    check_square("linalg.det", a)
     return np.asarray(np.linalg.det(a)).astype(a.dtype)
 
 
 def _cofactors(a: Any) -> Any:
     """The derivative of the determinant by each element, right for singular ones too."""
-    check_square("det", a)
+    check_square("linalg.det", a)
     u, s, vh = np.linalg.svd(a)
     n = a.shape[-1]
     others = (
@@ -108,7 +111,7 @@ op(
 
 
 def _cofactors_grad(g: Any, xp: Any, self: Any, result: Any) -> Any:
-    inverse = adjoint(xp.linalg_inv(self))
+    inverse = adjoint(xp.linalg_inv_ex(self, "")[0])
     trace = xp.sum(xp.sum(g * result.conj(), -1, True), -2, True)
     return trace * inverse - xp._matmul(xp._matmul(result.conj(), g.mT), inverse)
 
@@ -118,27 +121,27 @@ _det_row = op(
     _det,
     function=False,
     method=False,
-    node="LinalgDet",
     self=lambda g, xp, self: (
         xp.unsqueeze(xp.unsqueeze(g, -1), -1) * xp._cofactors(self).conj()
     ),
 ).function
 
 
-def det(A: Tensor, *, out: Any = None) -> Any:
+@entry
+def det(A: Tensor) -> Any:
     """The determinant."""
     return _det_row(A)
 
 
 def _slogdet(a: Any) -> Any:
-    check_square("slogdet", a)
+    check_square("linalg.slogdet", a)
     sign, size = np.linalg.slogdet(a)
     return np.asarray(sign).astype(a.dtype), np.asarray(size).astype(a.real.dtype)
 
 
 def _slogdet_grad(gs: Any, xp: Any, self: Any, sign: Any) -> Any:
     g_sign, g_log = gs
-    inverse = adjoint(xp.linalg_inv(self))
+    inverse = adjoint(xp.linalg_inv_ex(self, "")[0])
     out = None
     if g_log is not None:
         out = xp.unsqueeze(xp.unsqueeze(g_log, -1), -1) * inverse
@@ -151,108 +154,63 @@ def _slogdet_grad(gs: Any, xp: Any, self: Any, sign: Any) -> Any:
 
 
 _slogdet_row = op(
-    "slogdet(self)",
+    "linalg_slogdet(self)",
     _slogdet,
     function=False,
     method=False,
     outputs="sign logabsdet",
     differentiable=2,
-    node="LinalgSlogdet",
     self=_slogdet_grad,
 ).function
 
 
-def slogdet(A: Tensor, *, out: Any = None) -> Any:
+@entry
+def slogdet(A: Tensor) -> Any:
     """`(sign, logabsdet)` of the determinant."""
     return _slogdet_row(A)
 
 
-def _solve(a: Any, b: Any) -> Any:
-    check_square("solve", a)
-    if a.dtype != b.dtype:
+def logdet(A: Tensor) -> Any:
+    """The logarithm of the determinant: nan where that is negative."""
+    check_square("logdet", A._array)
+    sign, size = _slogdet_row(A)
+    if A.is_complex():
+        return sign.log() + size
+    return size.masked_fill(sign == -1, float("nan"))
+
+
+# -- inverses of tensors -----------------------------------------------------------------
+
+
+@entry
+def tensorinv(A: Tensor, ind: int = 2) -> Any:
+    """The inverse of the map from the dims behind `ind` to those before. RuntimeErrors."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    shape = A.shape
+    before, behind = shape[:ind], shape[ind:]
+    n, m = before.numel(), behind.numel()
+    if n != m:
         raise RuntimeError(
-            f"linalg.solve: Expected A and B to have the same dtype, but found {a.dtype} and "
-            f"{b.dtype}"
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+            f"prod(self.shape[:ind]), but got {m} != {n}"
         )
-    if a.shape[-1] != b.shape[-2]:
+    inverse, info = inverse_row(A.reshape(n, m), "")
+    check_info("linalg.tensorinv", info._array, "The input matrix is singular ({k}).")
+    return inverse.reshape(*behind, *before)
+
+
+@entry
+def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Any:
+    """X with tensordot(A, X, X.ndim) = B. RuntimeErrors."""
+    if dims is not None:
+        A = A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))
+    shape = A.shape[B.dim() :]
+    if shape.numel() != B.numel():
         raise RuntimeError(
-            f"linalg.solve: Incompatible shapes of A {list(a.shape)} and B {list(b.shape)}"
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {shape.numel()} != {B.numel()}"
         )
-    try:
-        return np.linalg.solve(a, b)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(
-            "torch.linalg.solve: The solver failed because the input matrix is singular."
-        ) from None
+    from gradfn.linalg.solve import solve
 
-
-_solve_row = op(
-    "_solve(self, b)",
-    _solve,
-    function=False,
-    method=False,
-    node="LinalgSolveEx",
-    self=lambda g, xp, self, result: (
-        -xp._matmul(xp._solve(adjoint(self), g), adjoint(result))
-    ),
-    b=lambda g, xp, self: xp._solve(adjoint(self), g),
-).function
-
-
-def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Any:
-    """X with A X = B (or X A = B if not `left`); B may be a vector or a batch of them."""
-    vector = B.dim() == 1 or (A.dim() - 1 == B.dim() and B.shape == A.shape[:-1])
-    b = B.unsqueeze(-1) if vector else B
-    if not left:
-        return _solve_row(A.mT, b.mT).mT
-    x = _solve_row(A, b)
-    return x.squeeze(-1) if vector else x
-
-
-def _triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
-    check_square("solve_triangular", a)
-    part = np.triu(a) if upper else np.tril(a)
-    if unit:
-        n = a.shape[-1]
-        part[..., np.arange(n), np.arange(n)] = 1
-    return _solve(part, b)
-
-
-def _triangle(x: Any, xp: Any, upper: bool, unit: bool) -> Any:
-    shift = 1 if unit else 0
-    return xp.triu(x, shift) if upper else xp.tril(x, -shift)
-
-
-_triangular_row = op(
-    "_solve_triangular(self, b, upper, unit)",
-    _triangular,
-    function=False,
-    method=False,
-    node="LinalgSolveTriangular",
-    self=lambda g, xp, self, result, upper, unit: _triangle(
-        -xp._matmul(
-            xp._solve_triangular(adjoint(self), g, not upper, unit), adjoint(result)
-        ),
-        xp,
-        upper,
-        unit,
-    ),
-    b=lambda g, xp, self, upper, unit: xp._solve_triangular(
-        adjoint(self), g, not upper, unit
-    ),
-).function
-
-
-def solve_triangular(
-    A: Tensor,
-    B: Tensor,
-    *,
-    upper: bool,
-    left: bool = True,
-    unitriangular: bool = False,
-    out: Any = None,
-) -> Any:
-    """`solve` for a triangular A, of which the other triangle is not looked at."""
-    if not left:
-        return _triangular_row(A.mT, B.mT, not upper, unitriangular).mT
-    return _triangular_row(A, B, upper, unitriangular)
+    return solve(A.reshape(B.numel(), -1), B.reshape(-1)).reshape(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -244,11 +245,16 @@ def _at(self: Tensor, other: Any) -> Any:
     return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
+def _rmatmul(self: Tensor, other: Any) -> Any:
+    return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+
+
 def _imatmul(self: Tensor, other: Any) -> Any:
     return matmul(self, other)
 
 
 setattr(Tensor, "__matmul__", _at)  # noqa: B010 - mypy knows no such operator
+setattr(Tensor, "__rmatmul__", _rmatmul)  # noqa: B010
 setattr(Tensor, "__imatmul__", _imatmul)  # noqa: B010
 
 # -- sums of products ------------------------------------------------------------------
@@ -303,10 +309,8 @@ def inner(self: Tensor, other: Tensor) -> Any:
 @public
 def chain_matmul(*matrices: Tensor) -> Any:
     """The product of several matrices."""
-    out = matrices[0]
-    for m in matrices[1:]:
-        out = out.mm(m)
-    return out
+    linalg: Any = import_module("gradfn.linalg")
+    return matrices[0] if len(matrices) == 1 else linalg.multi_dot(matrices)
 
 
 @public

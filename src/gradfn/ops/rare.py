@@ -146,6 +146,8 @@ def as_saved(node: Any, array: Any, index: int) -> Tensor:
     if array.dtype.kind not in "fc":
         return wrap(array)
     made = node._output_nodes
+    if made and index >= len(made):
+        return wrap(array)  # an output without a derivative
     if not made:
         t = saved.result_tensor(node, array)
     else:
