@@ -35,7 +35,7 @@ NOT_POSITIVE = (
 )
 
 
-def _cholesky(a: Any, check: str) -> Any:
+def _cholesky(a: Any, check: str, turned: bool = False) -> Any:
     check_square(check or "linalg.cholesky", a)
     try:
         low, info = np.linalg.cholesky(a), np.zeros(a.shape[:-2], np.int32)
@@ -62,10 +62,12 @@ def _cholesky_of_one(a: Any) -> Any:
     return low, np.int32(0)
 
 
-def _cholesky_grad(g: Any, xp: Any, L: Any) -> Any:
+def _cholesky_grad(g: Any, xp: Any, L: Any, turned: bool) -> Any:
     inner = xp._matmul(adjoint(L), g)
-    phi = xp.tril(inner, 0) - xp.tril(inner, 0) * _half_eye(inner)
-    middle = phi + adjoint(phi)
+    low = xp.tril(inner, -1)
+    # The diagonal's imaginary part is free, for L's diagonal is real; this is torch's.
+    middle = low + adjoint(low)
+    middle = middle + (inner if turned else inner.conj()) * _eye_mask(xp, inner)
     left = xp._solve_triangular(adjoint(L), middle, True, False)
     both = adjoint(xp._solve_triangular(adjoint(L), adjoint(left), True, False))
     return both * 0.5
@@ -79,7 +81,7 @@ def _half_eye(x: Any) -> Any:
 
 
 cholesky_row = op(
-    "linalg_cholesky_ex(self, check)",
+    "linalg_cholesky_ex(self, check, turned=False)",
     _cholesky,
     function=False,
     method=False,
@@ -108,7 +110,7 @@ def factor(A: Tensor, upper: bool, check: str) -> Any:
     if not upper:
         return cholesky_row(A, check)
     check_square(check or "linalg.cholesky", A._array)
-    low, info = cholesky_row(A.mH, check)
+    low, info = cholesky_row(A.mH, check, True)
     return named("linalg_cholesky_ex", "L info", low.mH, info)
 
 

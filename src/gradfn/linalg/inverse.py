@@ -149,7 +149,7 @@ def _slogdet_grad(gs: Any, xp: Any, self: Any, sign: Any) -> Any:
         # d sign = sign * i * Im tr(inv(A) dA)
         turn = xp._imag_part(g_sign.conj() * sign) * -1j
         part = xp.unsqueeze(xp.unsqueeze(turn, -1), -1) * inverse
-        out = -part if out is None else out - part
+        out = part if out is None else out + part
     return xp._zeros_like(self) if out is None else out
 
 

@@ -311,21 +311,27 @@ def _logaddexp(a: Any, b: Any) -> Any:
     return big + np.log1p(np.exp(small - big))
 
 
+def _share(g: Any, xp: Any, one: Any, other: Any, exp: Any) -> Any:
+    """The gradient of `one`, of two that are summed as exponentials; -inf has no share."""
+    there = one != -np.inf
+    return xp._keep(g / (exp(xp._keep(other - one, there)) + 1).conj(), there)
+
+
 op(
     "logaddexp(self, other)",
     _logaddexp,
     numbers=True,
     floats=True,
-    self=lambda g, xp, self, other: g / (xp.exp(other - self) + 1).conj(),
-    other=lambda g, xp, self, other: g / (xp.exp(self - other) + 1).conj(),
+    self=lambda g, xp, self, other: _share(g, xp, self, other, xp.exp),
+    other=lambda g, xp, self, other: _share(g, xp, other, self, xp.exp),
 )
 op(
     "logaddexp2(self, other)",
     np.logaddexp2,
     numbers=True,
     floats=True,
-    self=lambda g, xp, self, other: g / (xp.exp2(other - self) + 1),
-    other=lambda g, xp, self, other: g / (xp.exp2(self - other) + 1),
+    self=lambda g, xp, self, other: _share(g, xp, self, other, xp.exp2),
+    other=lambda g, xp, self, other: _share(g, xp, other, self, xp.exp2),
 )
 
 
