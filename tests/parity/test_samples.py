@@ -81,6 +81,7 @@ def same(mine: Any, theirs: Any, what: str, rtol: float) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.filterwarnings(r"ignore:torch\.\w+ is deprecated")
 @pytest.mark.parametrize("expression", samples())
 def test_as_pytorch(expression: str) -> None:

@@ -67,7 +67,7 @@ def _cholesky_grad(g: Any, xp: Any, L: Any, turned: bool) -> Any:
     low = xp.tril(inner, -1)
     # The diagonal's imaginary part is free, for L's diagonal is real; this is torch's.
     middle = low + adjoint(low)
-    middle = middle + (inner if turned else inner.conj()) * _eye_mask(xp, inner)
+    middle = middle + (inner.conj() if turned else inner) * _eye_mask(xp, inner)
     left = xp._solve_triangular(adjoint(L), middle, True, False)
     both = adjoint(xp._solve_triangular(adjoint(L), adjoint(left), True, False))
     return both * 0.5

@@ -15,6 +15,7 @@ from gradfn.ops import (  # noqa: F401
     gammas,
     gather,
     index,
+    index_reduce,
     interop,
     join,
     legacy,
