@@ -44,6 +44,7 @@ LAYERS = [
         "library",
         "random",
     },
+    {"serialization"},
     {"", "cli", "compat", "__main__", "_spawn"},
 ]
 
@@ -93,5 +94,5 @@ def test_import_loads_numpy_and_the_standard_library_only(python: Run) -> None:
 def test_what_few_programs_use_is_not_loaded(python: Run) -> None:
     code = "import sys, gradfn; print(*sorted(m for m in sys.modules if 'gradfn.' in m))"
     loaded = python("-c", code).stdout.split()
-    late = {*LAYERS[5], *LAYERS[6], "compat", "cli"}
+    late = {*LAYERS[5], *LAYERS[6], *LAYERS[7], "compat", "cli"}
     assert [m for m in loaded if m.split(".")[1] in late] == []

@@ -85,6 +85,7 @@ _LATE = [
     "nn",
     "optim",
     "random",
+    "serialization",
     "signal",
     "special",
     "utils",
@@ -95,6 +96,8 @@ _LATE_FUNCTIONS = {
     "compile": "compiler",
     "get_num_interop_threads": "_threads",
     "get_num_threads": "_threads",
+    "load": "serialization",
+    "save": "serialization",
     "set_num_interop_threads": "_threads",
     "set_num_threads": "_threads",
 }
