@@ -42,7 +42,7 @@ _LATE_FUNCTIONS = {
     "gradcheck": "gradcheck",
     "gradgradcheck": "gradcheck",
 }
-_late_module = _late(__name__, ("anomaly_mode", "forward_ad", "graph"))
+_late_module = _late(__name__, ("anomaly_mode", "forward_ad", "functional", "graph"))
 
 
 def __getattr__(name: str) -> object:

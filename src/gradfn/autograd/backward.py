@@ -60,7 +60,7 @@ def _implicit(shape: Any, dtype: Any) -> Tensor:
         )
     if dtype.kind == "c":
         raise RuntimeError(
-            "grad can be computed only for real scalar outputs but got "
+            "grad can be implicitly created only for real scalar outputs but got "
             f"torch.{dtype}. Take the real part or the absolute value first."
         )
     return wrap(np.ones(shape, dtype))
