@@ -100,6 +100,24 @@ _LATE_FUNCTIONS = {
     "save": "serialization",
     "set_num_interop_threads": "_threads",
     "set_num_threads": "_threads",
+    **dict.fromkeys(
+        (
+            "adaptive_avg_pool1d",
+            "adaptive_max_pool1d",
+            "avg_pool1d",
+            "conv1d",
+            "conv2d",
+            "conv3d",
+            "conv_tbc",
+            "conv_transpose1d",
+            "conv_transpose2d",
+            "conv_transpose3d",
+            "max_pool1d",
+            "max_pool2d",
+            "max_pool3d",
+        ),
+        "nn.functional",
+    ),
 }
 __getattr__ = _late(__name__, _LATE, _LATE_FUNCTIONS)
 __all__ = sorted(

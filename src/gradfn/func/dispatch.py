@@ -155,7 +155,7 @@ def _as_tensor(row: Any, name: str, x: Any) -> Any:
 
 def for_all(row: Any, args: Any, batch: Batch) -> Any:
     """The row's results for all samples, with the batch in front."""
-    from gradfn.func import rules
+    from gradfn.func import nn_rules, rules  # noqa: F401
 
     call = Call(row, args, batch)
     found = RULES.get(row.name) or (rules.elementwise if row.ufunc is not None else None)

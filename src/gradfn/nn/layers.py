@@ -190,7 +190,7 @@ def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:
     """Divided by a power of the mean square of neighbouring channels."""
-    from gradfn.nn.windows import pad
+    from gradfn.nn.padding import pad
 
     squares = input * input
     spread = [0, 0] * (input.dim() - 2) + [size // 2, (size - 1) // 2]

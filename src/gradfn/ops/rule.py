@@ -83,6 +83,9 @@ class Op:
         self.signature = rest.rpartition(")")[0]
         self.names = parameters(self.signature)  # with the bare star
         self.params = [p for p in self.names if p != "*"]
+        taken = [p for p in self.params if re.fullmatch(OWN, p)]
+        if taken:  # generated code means something else by it
+            raise ValueError(f"{self.name}: call the parameter {taken[0]} something else")
         self.kernel = kernel
         self.rules = rules
         self.takes = [

@@ -1,0 +1,75 @@
+"""Batch rules of the rows behind gradfn.nn.functional."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradfn.func.dispatch import Call, rule
+from gradfn.tensor import Tensor
+
+
+@rule("_resample _max_windows _max_places")
+def last_dims(c: Call) -> Any:
+    """What works on the last dims takes any number of dims in front."""
+    return c.call()
+
+
+@rule("_put_places _at_places")
+def places(c: Call) -> Any:
+    """The same, with an index for each element."""
+    return c.call(self=c.full("self"), index=c.full("index"))
+
+
+@rule("_im2col _col2im")
+def columns(c: Call) -> Any:
+    """Samples of samples are more samples."""
+    return _apart(c, c.call(self=_together(c["self"])))
+
+
+def _together(x: Tensor) -> Any:
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
+def _apart(c: Call, out: Tensor) -> Any:
+    return out.reshape(c.size, out.shape[0] // max(c.size, 1), *out.shape[1:])
+
+
+@rule("_conv _conv_back")
+def convolution(c: Call) -> Any:
+    """With one kernel for all: more samples. Otherwise each has groups of its own."""
+    if c.batched == {"self"}:
+        return _apart(c, c.call(self=_together(c["self"])))
+    bias = None if c["bias"] is None else _together(c.full("bias"))
+    out = c.call(
+        self=_as_groups(c.full("self")),
+        weight=_together(c.full("weight")),
+        bias=bias,
+        frame=_grouped(c),
+    )
+    return _from_groups(c, out)
+
+
+@rule("_conv_kernel")
+def kernel_gradient(c: Call) -> Any:
+    """A kernel for each, by groups of its own."""
+    out = c.call(
+        self=_as_groups(c.full("self")),
+        other=_as_groups(c.full("other")),
+        frame=_grouped(c),
+    )
+    return _apart(c, out)
+
+
+def _grouped(c: Call) -> Any:
+    return c["frame"]._replace(groups=c["frame"].groups * c.size)
+
+
+def _as_groups(x: Tensor) -> Any:
+    """(batch, sample, channel, …) as (sample, batch·channel, …)."""
+    x = x.movedim(0, 1)
+    return x.reshape(x.shape[0], x.shape[1] * x.shape[2], *x.shape[3:])
+
+
+def _from_groups(c: Call, out: Tensor) -> Any:
+    channels = out.shape[1] // max(c.size, 1)
+    return out.reshape(out.shape[0], c.size, channels, *out.shape[2:]).movedim(1, 0)
