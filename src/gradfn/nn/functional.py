@@ -16,10 +16,23 @@ from gradfn.nn.convolution import (
     fold,
     unfold,
 )
+from gradfn.nn.dropouts import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
+from gradfn.nn.interpolation import (
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from gradfn.nn.layers import (
     batch_norm,
     bilinear,
-    dropout,
     embedding,
     group_norm,
     instance_norm,
@@ -52,6 +65,11 @@ from gradfn.nn.losses import (
     soft_margin_loss,
     triplet_margin_loss,
 )
+from gradfn.nn.margins import (
+    multi_margin_loss,
+    multilabel_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from gradfn.nn.maxima import (
     adaptive_max_pool1d,
     adaptive_max_pool2d,
@@ -64,6 +82,9 @@ from gradfn.nn.maxima import (
     max_unpool1d,
     max_unpool2d,
     max_unpool3d,
+)
+from gradfn.nn.multihead import (
+    multi_head_attention_forward,
 )
 from gradfn.nn.padding import (
     pad,
@@ -79,6 +100,11 @@ from gradfn.nn.pooling import (
     lp_pool2d,
     lp_pool3d,
 )
+from gradfn.nn.shuffles import (
+    channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
 from gradfn.ops.rule import op
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
@@ -90,6 +116,7 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
@@ -98,6 +125,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -109,8 +137,12 @@ __all__ = [
     "cosine_similarity",
     "cross_entropy",
     "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
     "elu",
     "embedding",
+    "feature_alpha_dropout",
     "fold",
     "fractional_max_pool2d",
     "fractional_max_pool3d",
@@ -126,6 +158,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -146,18 +179,24 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
     "relu",
     "relu6",
     "relu_",
     "rms_norm",
+    "rrelu",
     "scaled_dot_product_attention",
     "selu",
     "sigmoid",
@@ -173,7 +212,11 @@ __all__ = [
     "tanhshrink",
     "threshold",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 # -- activations -------------------------------------------------------------------------
@@ -248,6 +291,25 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where positive, else alpha * (exp(x) - 1)."""
     low = input.clamp(max=0).expm1() * alpha
     return _result(input, PUBLIC["where"](input > 0, input, low), inplace)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Any:
+    """x where positive, else x times a random slope; times the middle one in evaluation."""
+    if lower > upper:
+        raise RuntimeError(
+            "Lower bound should be less than or equal to the upper bound, got "
+            f"{lower} and {upper}"
+        )
+    slope: Any = (lower + upper) / 2
+    if training:
+        slope = PUBLIC["empty_like"](input.detach()).uniform_(lower, upper)
+    return _result(input, PUBLIC["where"](input > 0, input, input * slope), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Any:

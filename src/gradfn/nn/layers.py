@@ -1,4 +1,4 @@
-"""Linear maps, normalisation, dropout, embedding, attention."""
+"""Linear maps, normalisation, embedding, attention."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from gradfn._dtype_info import finfo
+from gradfn.nn.dropouts import dropout
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
@@ -20,23 +21,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Any = None) -
     """x1 @ weight[k] @ x2 for each output k."""
     out = PUBLIC["einsum"]("...i,kij,...j->...k", input1, weight, input2)
     return out if bias is None else out + bias
-
-
-def dropout(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Any:
-    """Zeros with probability p, the rest scaled by 1 / (1 - p); nothing in evaluation.
-
-    ValueError for a probability outside [0, 1].
-    """
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not training or not p:
-        return input
-    if p == 1:
-        return input.mul_(0) if inplace else input * 0
-    mask = PUBLIC["empty_like"](input).bernoulli_(1 - p).div_(1 - p)
-    return input.mul_(mask) if inplace else input * mask
 
 
 def normalize(

@@ -126,7 +126,7 @@ def multi_head_attention_forward(
     scores = _masked(scores, mask, padding, more)
     weights = scores.softmax(-1)
     if dropout_p > 0 and training:
-        from gradfn.nn.layers import dropout
+        from gradfn.nn.dropouts import dropout
 
         weights = dropout(weights, dropout_p)
     out = (weights @ v).permute(2, 0, 1, 3).reshape(length, batch, -1)
