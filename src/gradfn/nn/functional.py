@@ -271,6 +271,8 @@ def hardtanh(
     """The values between two bounds, with derivative 0 at them."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    if not input.is_floating_point():  # integers stay what they are
+        min_val, max_val = int(min_val), int(max_val)
     return _result(input, _hardtanh(input, min_val, max_val), inplace)
 
 

@@ -261,6 +261,8 @@ setattr(Tensor, "__imatmul__", _imatmul)  # noqa: B010
 
 
 def _scaled(x: Any, factor: Any) -> Any:
+    if x._array.dtype.kind in "iu":  # integers stay what they are
+        factor = int(factor)
     return x if factor == 1 else x * factor
 
 
