@@ -32,3 +32,9 @@ def test_every_public_function_is_documented() -> None:
         and getattr(getattr(gradfn, name), "__module__", "") != "gradfn"  # rows
     ]
     assert bare == []
+
+
+def test_vmap_has_torchs_short_name() -> None:
+    doubled = gradfn.vmap(lambda x: x * 2)(gradfn.ones(3))
+    assert gradfn.vmap is gradfn.func.vmap
+    assert doubled.tolist() == [2.0] * 3

@@ -100,6 +100,7 @@ _LATE_FUNCTIONS = {
     "save": "serialization",
     "set_num_interop_threads": "_threads",
     "set_num_threads": "_threads",
+    "vmap": "func.vmap",
     **dict.fromkeys(
         (
             "adaptive_avg_pool1d",
