@@ -38,3 +38,11 @@ def test_vmap_has_torchs_short_name() -> None:
     doubled = gradfn.vmap(lambda x: x * 2)(gradfn.ones(3))
     assert gradfn.vmap is gradfn.func.vmap
     assert doubled.tolist() == [2.0] * 3
+
+
+def test_functions_of_nn_that_torch_also_has_at_the_top() -> None:
+    assert gradfn.conv2d is gradfn.nn.functional.conv2d
+    assert gradfn.pixel_shuffle(gradfn.ones(4, 1, 1), 2).shape == (1, 2, 2)
+    assert gradfn.max_pool3d.__doc__ == (
+        "The largest element of each window over the last 3 dims."
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
-
 from gradfn._names import late as _late
 from gradfn.autograd import function, grad_mode
 from gradfn.autograd.backward import backward, grad
@@ -42,13 +40,6 @@ _LATE_FUNCTIONS = {
     "gradcheck": "gradcheck",
     "gradgradcheck": "gradcheck",
 }
-_late_module = _late(__name__, ("anomaly_mode", "forward_ad", "functional", "graph"))
-
-
-def __getattr__(name: str) -> object:
-    module = _LATE_FUNCTIONS.get(name)
-    if module is None:
-        return _late_module(name)
-    found = getattr(_import_module(f"{__name__}.{module}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = _late(
+    __name__, ("anomaly_mode", "forward_ad", "functional", "graph"), _LATE_FUNCTIONS
+)

@@ -54,13 +54,10 @@ def vjp(
     Raises TypeError for what is no tensor, RuntimeError for a `v` of another shape.
     """
     with enable_grad():
-        inside = _Call("vjp", func, inputs, create_graph)
+        inside = _Call("vjp", func, inputs, create_graph, strict)
         _check_outputs(inside.outputs, strict)
         seeds = inside.vector(v, inside.outputs, inside.many_outputs)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        got = _grad(inside.outputs, inside.inputs, seeds, create_graph)
-        found = _filled(got, inside.inputs, strict, create_graph, _BACK)
-    return inside.shown_outputs(), inside.shown(found, inside.many_inputs)
+    return inside.product(inside.outputs, inside.inputs, seeds, inside.many_inputs, _BACK)
 
 
 def jvp(
@@ -77,16 +74,13 @@ def jvp(
     `gradfn.func.jvp` costs less.
     """
     with enable_grad():
-        inside = _Call("jvp", func, inputs, create_graph)
+        inside = _Call("jvp", func, inputs, create_graph, strict)
         way = inside.vector(v, inside.inputs, inside.many_inputs, "input to")
         _check_outputs(inside.outputs, strict)
         seeds = _zeros(inside.outputs)
         pulled = _grad(inside.outputs, inside.inputs, seeds, create_graph=True)
         _check_gradients(pulled, strict)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        got = _grad(pulled, seeds, way, create_graph)
-        found = _filled(got, inside.outputs, strict, create_graph, _BACK_TWICE)
-    return inside.shown_outputs(), inside.shown(found, inside.many_outputs)
+    return inside.product(pulled, seeds, way, inside.many_outputs, _BACK_TWICE)
 
 
 def vhp(
@@ -101,16 +95,9 @@ def vhp(
     `v` and the product have the shapes of `inputs`. All else is as in `vjp`.
     """
     with enable_grad():
-        inside = _Call("vhp", func, inputs, create_graph)
-        way = inside.vector(v, inside.inputs, inside.many_inputs, "input to")
-        inside.check_single_number()
-        _check_outputs(inside.outputs, strict)
-        slope = _grad(inside.outputs, inside.inputs, None, create_graph=True)
-        _check_slope(slope, strict)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        got = _grad(slope, inside.inputs, way, create_graph)
-        found = _filled(got, inside.inputs, strict, create_graph, _DOUBLE)
-    return inside.shown_outputs(), inside.shown(found, inside.many_inputs)
+        inside = _Call("vhp", func, inputs, create_graph, strict)
+        way, slope = inside.slope(v)
+    return inside.product(slope, inside.inputs, way, inside.many_inputs, _DOUBLE)
 
 
 def hvp(
@@ -126,19 +113,12 @@ def hvp(
     twice continuously differentiable functions.
     """
     with enable_grad():
-        inside = _Call("hvp", func, inputs, create_graph)
-        way = inside.vector(v, inside.inputs, inside.many_inputs, "input to")
-        inside.check_single_number()
-        _check_outputs(inside.outputs, strict)
-        slope = _grad(inside.outputs, inside.inputs, None, create_graph=True)
-        _check_slope(slope, strict)
+        inside = _Call("hvp", func, inputs, create_graph, strict)
+        way, slope = inside.slope(v)
         seeds = _zeros(inside.inputs)
         twice = _grad(slope, inside.inputs, seeds, create_graph=True)
         _check_hessian(twice, strict)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        got = _grad(twice, seeds, way, create_graph)
-        found = _filled(got, inside.inputs, strict, create_graph, _DOUBLE_TWICE)
-    return inside.shown_outputs(), inside.shown(found, inside.many_inputs)
+    return inside.product(twice, seeds, way, inside.many_inputs, _DOUBLE_TWICE)
 
 
 # -- whole matrices ------------------------------------------------------------------------
@@ -177,7 +157,7 @@ def jacobian(
             "`strict=False` or `vectorize=False`."
         )
     with enable_grad():
-        inside = _Call("jacobian", func, inputs, create_graph)
+        inside = _Call("jacobian", func, inputs, create_graph, strict)
         _check_outputs(inside.outputs, strict)
         rows = _all_rows if vectorize else _row_by_row
         blocks = rows(inside.outputs, inside.inputs, create_graph, strict)
@@ -308,9 +288,11 @@ _OUTPUTS = "outputs of the user-provided function"
 class _Call:
     """The function called on aliases of the inputs, and how its results are shown."""
 
-    def __init__(self, name: str, func: Func, inputs: Any, create_graph: bool) -> None:
+    def __init__(
+        self, name: str, func: Func, inputs: Any, create_graph: bool, strict: bool
+    ) -> None:
         self.name = name
-        self.create_graph = create_graph
+        self.create_graph, self.strict = create_graph, strict
         self.many_inputs, given = _as_tuple(inputs, "inputs", name)
         self.inputs = tuple(_alias(t, create_graph) for t in given)
         self.many_outputs, self.outputs = _as_tuple(func(*self.inputs), _OUTPUTS, name)
@@ -330,18 +312,40 @@ class _Call:
         _check_vector(given, like, many)
         return tuple(_alias(t, self.create_graph, derived=False) for t in given)
 
-    def check_single_number(self) -> None:
+    def slope(self, v: Any) -> tuple[Tensors, tuple[Tensor | None, ...]]:
+        """`v`, and the gradient of the single number that the function gives."""
+        way = self.vector(v, self.inputs, self.many_inputs, "input to")
         _check_single_number(
             self.name, self.outputs if self.many_outputs else self.outputs[0]
         )
+        _check_outputs(self.outputs, self.strict)
+        slope = _grad(self.outputs, self.inputs, None, create_graph=True)
+        _check_slope(slope, self.strict)
+        return way, slope
+
+    def product(
+        self,
+        of: Sequence[Tensor | None],
+        by: Tensors,
+        seeds: Tensors,
+        many: bool,
+        stage: _Stage,
+    ) -> tuple[Any, Any]:
+        """The function's outputs, and the derivative of `of` by `by` times `seeds`.
+
+        `by` is the inputs, or has a tensor for each of them or of the outputs; `many` says
+        whether these were a tuple.
+        """
+        with set_grad_enabled(self.create_graph or is_grad_enabled()):
+            got = _grad(of, by, seeds, self.create_graph)
+            found = _filled(got, by, self.strict, self.create_graph, stage)
+        outputs = self.shown(self.outputs, self.many_outputs)
+        return outputs, self.shown(found, many)
 
     def shown(self, tensors: Tensors, many: bool) -> Any:
         if not self.create_graph:
             tensors = tuple(t.detach() for t in tensors)
         return tensors if many else tensors[0]
-
-    def shown_outputs(self) -> Any:
-        return self.shown(self.outputs, self.many_outputs)
 
 
 def _as_tuple(given: Any, what: str, name: str) -> tuple[bool, Tensors]:

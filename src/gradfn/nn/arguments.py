@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gradfn.tensor import Tensor
@@ -31,3 +32,19 @@ def batched(input: Tensor, n: int, op: str) -> tuple[Any, bool]:
         f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {op}, but got input "
         f"of size: {list(input.shape)}"
     )
+
+
+def by_rank(
+    name: str, make: Callable[[int], Any], ranks: tuple[int, ...] = (1, 2, 3)
+) -> list[Any]:
+    """The functions `make(n)` that work on the last n dims, each with its name.
+
+    `name` and the functions' docstrings have {n} where the number of dims goes.
+    """
+    found = []
+    for n in ranks:
+        function = make(n)
+        function.__name__ = function.__qualname__ = name.format(n=n)
+        function.__doc__ = function.__doc__.format(n=n)
+        found.append(function)
+    return found

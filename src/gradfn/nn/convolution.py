@@ -22,9 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from gradfn.nn.arguments import batched, several
+from gradfn.nn.arguments import batched, by_rank, several
 from gradfn.ops.rule import op
-from gradfn.ops.world import public
 from gradfn.tensor import Tensor
 
 BLOCK = 1 << 21  # bytes of columns made at a time
@@ -355,100 +354,49 @@ def _transpose(
     return out.squeeze(0) if alone else out
 
 
-@public
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Sums of products with a kernel moving over the last dim."""
-    return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
+def _make_conv(n: int) -> Any:
+    def conv(
+        input: Tensor,
+        weight: Tensor,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
+        """Sums of products with a kernel moving over the last {n} dims."""
+        return _convolve(n, input, weight, bias, stride, padding, dilation, groups)
+
+    return conv
 
 
-@public
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Sums of products with a kernel moving over the last two dims."""
-    return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
+conv1d, conv2d, conv3d = by_rank("conv{n}d", _make_conv)
 
 
-@public
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """Sums of products with a kernel moving over the last three dims."""
-    return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
+def _make_conv_transpose(n: int) -> Any:
+    def conv_transpose(
+        input: Tensor,
+        weight: Tensor,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Any:
+        """The kernel times each element, added up where it lies: conv{n}d's gradient."""
+        return _transpose(
+            n, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+
+    return conv_transpose
 
 
-@public
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The kernel times each element, added up where it lies: conv1d's gradient."""
-    return _transpose(
-        1, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+conv_transpose1d, conv_transpose2d, conv_transpose3d = by_rank(
+    "conv_transpose{n}d", _make_conv_transpose
+)
 
 
-@public
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The same over the last two dims."""
-    return _transpose(
-        2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-@public
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The same over the last three dims."""
-    return _transpose(
-        3, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-@public
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Any:
     """conv1d of (time, batch, channel) with a kernel of (time, in, out)."""
     out = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)

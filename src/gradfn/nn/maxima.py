@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gradfn.nn.arguments import several
+from gradfn.nn.arguments import by_rank, several
 from gradfn.nn.pooling import check_empty, check_rank, output_sizes, windows_of
 from gradfn.nn.taps import Windows, adaptive, at_places, is_whole
 from gradfn.ops.rule import op
-from gradfn.ops.world import PUBLIC, public
+from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
 Array = Any
@@ -179,52 +179,25 @@ def _pool(
     return _largest(input, windows, return_indices)
 
 
-@public
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The largest element of each window over the last dim."""
-    return _pool(
-        1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+def _make_max_pool(n: int) -> Any:
+    def max_pool(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        """The largest element of each window over the last {n} dims."""
+        return _pool(
+            n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        )
+
+    return max_pool
 
 
-@public
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The largest element of each window over the last two dims."""
-    return _pool(
-        2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
-
-
-@public
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The largest element of each window over the last three dims."""
-    return _pool(
-        3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+max_pool1d, max_pool2d, max_pool3d = by_rank("max_pool{n}d", _make_max_pool)
 
 
 # -- as many windows as asked for ----------------------------------------------------------
@@ -238,25 +211,19 @@ def _adaptive(n: int, input: Tensor, output_size: Any, return_indices: bool) -> 
     return _largest(input, windows, return_indices)
 
 
-def adaptive_max_pool1d(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> Any:
-    """The largest elements of as many windows as asked for."""
-    return _adaptive(1, input, output_size, return_indices)
+def _make_adaptive_max_pool(n: int) -> Any:
+    def adaptive_max_pool(
+        input: Tensor, output_size: Any, return_indices: bool = False
+    ) -> Any:
+        """The largest elements of as many windows over the last {n} dims as asked for."""
+        return _adaptive(n, input, output_size, return_indices)
+
+    return adaptive_max_pool
 
 
-def adaptive_max_pool2d(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> Any:
-    """The same over the last two dims; None keeps a size."""
-    return _adaptive(2, input, output_size, return_indices)
-
-
-def adaptive_max_pool3d(
-    input: Tensor, output_size: Any, return_indices: bool = False
-) -> Any:
-    """The same over the last three dims; None keeps a size."""
-    return _adaptive(3, input, output_size, return_indices)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = by_rank(
+    "adaptive_max_pool{n}d", _make_adaptive_max_pool
+)
 
 
 # -- windows drawn by lot ------------------------------------------------------------------
@@ -321,32 +288,32 @@ def _drawn(size: int, count: int, kernel: int, sample: Any) -> Windows:
     return Windows(size, starts, starts + kernel)
 
 
-def fractional_max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """Maxima of windows whose steps are drawn by lot (Graham, 2014), a draw a channel."""
-    return _fractional(
-        2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
-    )
+def _make_fractional_max_pool(n: int) -> Any:
+    def fractional_max_pool(
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Any:
+        """Maxima of windows whose steps are drawn by lot (Graham, 2014), a draw a channel."""
+        return _fractional(
+            n,
+            input,
+            kernel_size,
+            output_size,
+            output_ratio,
+            return_indices,
+            _random_samples,
+        )
+
+    return fractional_max_pool
 
 
-def fractional_max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """The same over the last three dims."""
-    return _fractional(
-        3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
-    )
+fractional_max_pool2d, fractional_max_pool3d = by_rank(
+    "fractional_max_pool{n}d", _make_fractional_max_pool, (2, 3)
+)
 
 
 # -- back ------------------------------------------------------------------------------------
@@ -398,37 +365,19 @@ def _unpool(
     return _put_row(input, indices, tuple(sizes), True)
 
 
-def max_unpool1d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Any:
-    """The elements back at their indices, zeros between: what undoes max_pool1d."""
-    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+def _make_max_unpool(n: int) -> Any:
+    def max_unpool(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        output_size: Any = None,
+    ) -> Any:
+        """The elements back at their indices, zeros between: what undoes max_pool{n}d."""
+        return _unpool(n, input, indices, kernel_size, stride, padding, output_size)
+
+    return max_unpool
 
 
-def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Any:
-    """The same for max_pool2d."""
-    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Any:
-    """The same for max_pool3d."""
-    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+max_unpool1d, max_unpool2d, max_unpool3d = by_rank("max_unpool{n}d", _make_max_unpool)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradfn.nn.arguments import several
+from gradfn.nn.arguments import by_rank, several
 from gradfn.nn.resample import Matrix, resample, sums
 from gradfn.nn.taps import Windows, adaptive, moving
-from gradfn.ops.world import PUBLIC, public
+from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
 
@@ -129,7 +129,6 @@ def _average(
     )
 
 
-@public
 def avg_pool1d(
     input: Tensor,
     kernel_size: Any,
@@ -142,36 +141,26 @@ def avg_pool1d(
     return _average(input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: Any = None,
-) -> Any:
-    """The mean of each window over the last two dims."""
-    return _average(
-        input, 2, kernel_size, stride, padding, ceil_mode, count_include_pad,
-        divisor_override,
-    )  # fmt: skip
+def _make_avg_pool(n: int) -> Any:
+    def avg_pool(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: Any = None,
+    ) -> Any:
+        """The mean of each window over the last {n} dims."""
+        return _average(
+            input, n, kernel_size, stride, padding, ceil_mode, count_include_pad,
+            divisor_override,
+        )  # fmt: skip
+
+    return avg_pool
 
 
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: Any = None,
-) -> Any:
-    """The mean of each window over the last three dims."""
-    return _average(
-        input, 3, kernel_size, stride, padding, ceil_mode, count_include_pad,
-        divisor_override,
-    )  # fmt: skip
+avg_pool2d, avg_pool3d = by_rank("avg_pool{n}d", _make_avg_pool, (2, 3))
 
 
 # -- as many windows as asked for ----------------------------------------------------------
@@ -216,20 +205,17 @@ def _adaptive_average(input: Tensor, n: int, output_size: Any) -> Any:
     )
 
 
-@public
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
-    """Means over as many windows as asked for."""
-    return _adaptive_average(input, 1, output_size)
+def _make_adaptive_avg_pool(n: int) -> Any:
+    def adaptive_avg_pool(input: Tensor, output_size: Any) -> Any:
+        """Means over as many windows over the last {n} dims as asked for; None keeps a size."""
+        return _adaptive_average(input, n, output_size)
+
+    return adaptive_avg_pool
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
-    """The same over the last two dims; None keeps a size."""
-    return _adaptive_average(input, 2, output_size)
-
-
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Any:
-    """The same over the last three dims; None keeps a size."""
-    return _adaptive_average(input, 3, output_size)
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = by_rank(
+    "adaptive_avg_pool{n}d", _make_adaptive_avg_pool
+)
 
 
 # -- norms ---------------------------------------------------------------------------------
@@ -243,34 +229,18 @@ def _norm_pool(
     return (mean.sign() * mean.abs().relu() * count) ** (1.0 / p)
 
 
-def lp_pool1d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    ceil_mode: bool = False,
-) -> Any:
-    """The p-th root of the sum of p-th powers of each window over the last dim."""
-    return _norm_pool(input, 1, norm_type, kernel_size, stride, ceil_mode)
+def _make_lp_pool(n: int) -> Any:
+    def lp_pool(
+        input: Tensor,
+        norm_type: float,
+        kernel_size: Any,
+        stride: Any = None,
+        ceil_mode: bool = False,
+    ) -> Any:
+        """The p-th root of the sum of p-th powers of each window over the last {n} dims."""
+        return _norm_pool(input, n, norm_type, kernel_size, stride, ceil_mode)
+
+    return lp_pool
 
 
-def lp_pool2d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    ceil_mode: bool = False,
-) -> Any:
-    """The same over the last two dims."""
-    return _norm_pool(input, 2, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool3d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    ceil_mode: bool = False,
-) -> Any:
-    """The same over the last three dims."""
-    return _norm_pool(input, 3, norm_type, kernel_size, stride, ceil_mode)
+lp_pool1d, lp_pool2d, lp_pool3d = by_rank("lp_pool{n}d", _make_lp_pool)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradfn.ops.world import public
 from gradfn.tensor import Tensor
 
 
@@ -18,7 +17,6 @@ def _check(op: str, input: Tensor, factor: int) -> None:
         raise RuntimeError(f"{op} expects a positive factor, but got {factor}")
 
 
-@public
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     """(*, C·r², H, W) as (*, C, H·r, W·r). RuntimeError if r² does not divide the channels."""
     r = int(upscale_factor)
@@ -35,7 +33,6 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     return parts.movedim((-4, -3), (-3, -1)).reshape(*lead, out, h * r, w * r)
 
 
-@public
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Any:
     """(*, C, H·r, W·r) as (*, C·r², H, W). RuntimeError if r does not divide H and W."""
     r = int(downscale_factor)
@@ -53,7 +50,6 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Any:
     )
 
 
-@public
 def channel_shuffle(input: Tensor, groups: int) -> Any:
     """The channels (dim 1) of several groups interleaved. RuntimeError if they are uneven."""
     _check("channel_shuffle", input, groups)
