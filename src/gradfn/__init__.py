@@ -102,6 +102,10 @@ _LATE_FUNCTIONS = {
     "set_num_threads": "_threads",
     "vmap": "func.vmap",
     **dict.fromkeys(
+        ("affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
+        "nn.grid",
+    ),
+    **dict.fromkeys(
         (
             "adaptive_avg_pool1d",
             "adaptive_max_pool1d",

@@ -21,6 +21,9 @@ CALLS = [
     "F.adaptive_avg_pool2d(x, (2, 3))",
     "F.unfold(x, 2)",
     "F.fold(F.unfold(x, 2), x.shape[-2:], 2)",
+    "F.grid_sample(x, w[:2].tanh(), align_corners=False)",
+    "F.grid_sample(x, w[:2], 'nearest', 'border', align_corners=False)",
+    "F.grid_sample(x, w[:2], 'bicubic', 'reflection', align_corners=True)",
 ]
 
 

@@ -26,6 +26,19 @@ def columns(c: Call) -> Any:
     return _apart(c, c.call(self=_together(c["self"])))
 
 
+@rule("_bend _bend_slope")
+def one_by_one(c: Call) -> Any:
+    """Each element by itself."""
+    return c.call()
+
+
+@rule("_blend _blend_back _blend_dots")
+def blends(c: Call) -> Any:
+    """Samples of samples are more samples: each has indices of its own."""
+    names = [p for p in c.row.takes if p in c.ranks]
+    return _apart(c, c.call(**{p: _together(c.full(p)) for p in names}))
+
+
 def _together(x: Tensor) -> Any:
     return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 

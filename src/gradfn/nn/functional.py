@@ -24,6 +24,7 @@ from gradfn.nn.dropouts import (
     dropout3d,
     feature_alpha_dropout,
 )
+from gradfn.nn.grid import affine_grid, grid_sample
 from gradfn.nn.interpolation import (
     interpolate,
     upsample,
@@ -116,6 +117,7 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -149,6 +151,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
