@@ -11,7 +11,7 @@ from gradfn.ops.world import PUBLIC, RECORDED
 
 
 @rule(
-    "_keep rsub floor_divide remainder fmod maximum minimum fmax fmin logaddexp "
+    "_keep _keep_unmarked rsub floor_divide remainder fmod maximum minimum fmax fmin logaddexp "
     "xlogy ldexp heaviside addcmul addcdiv _lerp_number _lerp_tensor sgn sign floor "
     "ceil trunc round frac signbit rsqrt sinc logit relu nan_to_num erf erfc erfinv "
     "sigmoid lgamma digamma polygamma _polygamma_at lt le gt ge bitwise_and "
@@ -67,8 +67,8 @@ def _each(results: Any, change: Any) -> Any:
 
 
 rule(
-    "softmax log_softmax logsumexp cumsum cumprod logcumsumexp cummax cummin sort "
-    "topk kthvalue _median_dim _nanmedian_dim mode _max_dim _min_dim _shift "
+    "softmax _safe_softmax log_softmax logsumexp cumsum cumprod logcumsumexp cummax "
+    "cummin sort topk kthvalue _median_dim _nanmedian_dim mode _max_dim _min_dim _shift "
     "_unshift _move_last _move_from_last"
 )(with_dim)
 

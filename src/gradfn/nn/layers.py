@@ -256,4 +256,4 @@ def scaled_dot_product_attention(
             scores = scores + attn_mask
         else:
             scores = scores.masked_fill(~attn_mask, -math.inf)
-    return dropout(scores.softmax(-1), dropout_p) @ value
+    return dropout(PUBLIC["_safe_softmax"](scores, -1), dropout_p) @ value

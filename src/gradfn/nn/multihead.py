@@ -124,7 +124,8 @@ def multi_head_attention_forward(
     q, k, v = heads(q), heads(k), heads(v)
     scores = q * (1 / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)
     scores = _masked(scores, mask, padding, more)
-    weights = scores.softmax(-1)
+    # As PyTorch: without weights it is scaled_dot_product_attention, whose rows may be empty.
+    weights = scores.softmax(-1) if need_weights else PUBLIC["_safe_softmax"](scores, -1)
     if dropout_p > 0 and training:
         from gradfn.nn.dropouts import dropout
 

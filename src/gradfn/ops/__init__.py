@@ -31,6 +31,7 @@ from gradfn.ops import (  # noqa: F401
     restride,
     scan,
     shape,
+    softmax,
     sort,
     spectral,
     statistics,

@@ -1,4 +1,4 @@
-"""Running sums and products, softmax, ranks: what is done along one dimension."""
+"""Running sums and products, differences, ranks: what is done along one dimension."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gradfn._dtypes import INT64, default_dtype, to_numpy
+from gradfn._dtypes import INT64, to_numpy
 from gradfn.ops.names import into
 from gradfn.ops.reduce import (
-    axes,
-    lifted,
     line,
     not_empty,
     picked,
@@ -347,105 +345,6 @@ def _dim_of_samples(y: Tensor, dim: int) -> int:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return line(y._array, dim)
 
-
-# -- softmax ---------------------------------------------------------------------------
-
-
-_HALF = np.dtype("float16")
-_PLAIN = (np.dtype("float32"), np.dtype("float64"))
-
-
-def _scores(a: Any, dim: Any, dtype: Any, name: str) -> tuple[Any, Any, Any]:
-    """What softmax works on (half precision as single), its axis, the result's dtype."""
-    if dtype is None and type(dim) is int and a.ndim and a.dtype in _PLAIN:
-        return a, dim, a.dtype
-    if dtype is not None:
-        a = a.astype(to_numpy(dtype), copy=False)
-    axis: Any = line(a, dim)
-    if a.dtype.kind != "f":
-        last = "_lastdim" if axis == max(a.ndim, 1) - 1 else ""
-        refuse(a, "biuc", f"{name}{last}_kernel_impl")
-    work = a.astype(np.float32) if a.dtype is _HALF else a
-    return work, axis if a.ndim else None, a.dtype
-
-
-def _softmax(a: Any, dim: int, dtype: Any = None) -> Any:
-    a, axis, final = _scores(a, dim, dtype, "softmax")
-    if not a.size:
-        return a.astype(final)
-    e = np.asarray(a - np.maximum.reduce(a, axis, None, None, True))
-    np.exp(e, e)
-    np.divide(e, np.add.reduce(e, axis, None, None, True), e)
-    return e if final is e.dtype else e.astype(final)
-
-
-def _log_softmax(a: Any, dim: int, dtype: Any = None) -> Any:
-    a, axis, final = _scores(a, dim, dtype, "log_softmax")
-    if not a.size:
-        return a.astype(final)
-    low = np.asarray(a - np.maximum.reduce(a, axis, None, None, True))
-    total = np.add.reduce(np.exp(low), axis, None, None, True)
-    np.subtract(low, np.log(total), low)
-    return low if final is low.dtype else low.astype(final)
-
-
-def _softmax_raw(g: Any, result: Any, dim: int) -> Any:
-    out = np.asarray(g * result)
-    total = np.add.reduce(out, axes(out, dim), None, None, True)
-    np.subtract(g, total, out)
-    return np.multiply(out, result, out)
-
-
-def _log_softmax_raw(g: Any, result: Any, dim: int) -> Any:
-    out = np.asarray(np.exp(result))
-    np.multiply(out, np.add.reduce(g, axes(g, dim), None, None, True), out)
-    return np.subtract(g, out, out)
-
-
-op(
-    "softmax(self, dim, dtype=None)",
-    _softmax,
-    self=lambda g, xp, result, dim: result * (g - xp.sum(g * result, dim, True)),
-    raw={"self": _softmax_raw},
-)
-op(
-    "log_softmax(self, dim, dtype=None)",
-    _log_softmax,
-    self=lambda g, xp, result, dim: g - xp.exp(result) * xp.sum(g, dim, True),
-    raw={"self": _log_softmax_raw},
-)
-
-
-def _top(a: Any, dim: Any) -> Any:
-    """The largest of each line, 0 where that is infinite or there is none."""
-    if not a.size:
-        return 0
-    top = np.maximum.reduce(a.real, dim, None, None, True)
-    finite = np.isfinite(top)
-    return top if finite.all() else np.where(finite, top, top.dtype.type(0))
-
-
-def _logsumexp(a: Any, dim: Any, keepdim: bool = False) -> Any:
-    if a.dtype.kind in "biu":
-        a = a.astype(default_dtype())
-    dim = axes(a, dim)
-    top = _top(a, dim)
-    total = np.log(np.add.reduce(np.exp(a - top), dim, None, None, keepdim))
-    if a.size and not keepdim:
-        top = np.reshape(top, np.shape(total))
-    return total + top
-
-
-def _logsumexp_grad(
-    g: Any, xp: Any, self: Any, self_shape: Any, result: Any, dim: Any, keepdim: Any
-) -> Any:
-    # A line of -inf only has the result -inf; -inf - -inf would be nan.
-    bottom = xp._keep(result, result != -np.inf)
-    share = xp.exp(self - lifted(bottom, self_shape, dim, keepdim))
-    return lifted(g, self_shape, dim, keepdim) * share.conj()
-
-
-op("logsumexp(self, dim, keepdim=False)", _logsumexp, self=_logsumexp_grad)
 
 # -- ranks -----------------------------------------------------------------------------
 
