@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradfn.autograd.backward import grad
+from gradfn.autograd.causes import Cause, Jacobians, likely_cause
 from gradfn.autograd.function import Function
 from gradfn.autograd.grad_mode import enable_grad
 from gradfn.tensor import Tensor, wrap
@@ -257,25 +258,69 @@ def compare(
     func: Any, given: Any, active: list[int], eps: float, atol: float, rtol: float
 ) -> None:
     """GradcheckError where the Jacobians differ."""
-    exact = analytical(differentiable(func(*given)), [given[i] for i in active])
+    outputs = differentiable(func(*given))
+    exact = analytical(outputs, [given[i] for i in active])
     for column, place in enumerate(active):
         for out, differences in enumerate(numerical(func, given, place, eps)):
             mine = exact[out][column]
             if not np.allclose(mine, differences, rtol, atol):
-                raise mismatch("Jacobian", out, place, differences, mine)
+                found = cause_of(func, given, active, eps, outputs, (out, place), mine)
+                raise mismatch("Jacobian", out, place, differences, mine, found)
+
+
+def cause_of(
+    func: Any,
+    given: Any,
+    active: list[int],
+    eps: float,
+    outputs: list[Tensor],
+    where: tuple[int, int],
+    mine: Any,
+) -> Cause | None:
+    """What is probably wrong with the gradient of an output by an input."""
+    out, place = where
+    true = {i: numerical(func, given, i, eps) for i in active}
+    y, x = outputs[out]._array, given[place]._array
+    return likely_cause(
+        Jacobians(
+            mine,
+            true[place][out],
+            y.shape,
+            x.shape,
+            y.dtype.kind == "c",
+            x.dtype.kind == "c",
+            {f"input {i}": of[out] for i, of in true.items() if i != place},
+            {f"output {i}": j for i, j in enumerate(true[place]) if i != out},
+            {
+                **{f"input {i}": given[i]._array for i in active},
+                f"output {out}": y,
+            },
+            f"input {place}",
+        )
+    )
 
 
 def mismatch(
-    what: str, out: int, place: int, differences: Any, mine: Any
+    what: str,
+    out: int,
+    place: int,
+    differences: Any,
+    mine: Any,
+    cause: Cause | None = None,
 ) -> GradcheckError:
-    """The error that shows both matrices, one row an input element as PyTorch does."""
-    worst = np.unravel_index(np.nanargmax(np.abs(mine - differences)), mine.shape)
+    """The error that shows both matrices, one row an input element as PyTorch does.
+
+    A sentence on the likely cause comes last, where one is known.
+    """
+    apart = np.abs(mine - differences)
+    worst = np.unravel_index(np.nan_to_num(apart, nan=np.inf).argmax(), mine.shape)
+    why = f"\nLikely cause: {cause.text}." if cause else ""
     return GradcheckError(
         f"{what} mismatch for output {out} with respect to input {place},\n"
         f"numerical:{wrap(differences.T.copy())}\nanalytical:{wrap(mine.T.copy())}\n"
         f"The largest difference is that of element {worst[0]} of the output by element "
         f"{worst[1]} of the input: {differences[worst]} numerically, {mine[worst]} "
-        "analytically."
+        f"analytically.{why}"
     )
 
 
