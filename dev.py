@@ -3,6 +3,7 @@
     python3 dev.py try       run an example, or the program that is named
     python3 dev.py test      run the tests; takes pytest's arguments
     python3 dev.py check     lint, format and types
+    python3 dev.py docs      build the documentation into site/
     python3 dev.py install   only set up
 
 The first run makes a virtual environment in .venv, where everything is installed;
@@ -22,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 
 # command: what it needs installed besides gradfn, one of pyproject.toml's extras
-EXTRAS = {"try": "", "test": "test", "check": "dev", "install": "dev"}
+EXTRAS = {"try": "", "test": "test", "check": "dev", "docs": "docs", "install": "dev"}
 
 
 def main() -> int:
@@ -39,6 +40,9 @@ def main() -> int:
         case "check":
             steps = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
             return max([run(python, *step) for step in steps])
+        case "docs":
+            os.environ["NO_MKDOCS_2_WARNING"] = "1"  # pyproject.toml has mkdocs<2
+            return run(python, "mkdocs", "build", "--strict", *arguments)
     return 0
 
 

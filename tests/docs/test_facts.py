@@ -1,0 +1,83 @@
+"""What tables on the pages say is so."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gradfn as torch
+from gradfn.autograd import forward_ad
+
+DOCS = Path(__file__).parents[2] / "docs"
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+def cube(split: bool, **rules: bool) -> Callable[..., Any]:
+    """x³ as a Function with some of the rules."""
+
+    def save(ctx: Any, inputs: Any, output: Any = None) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    def forward(ctx: Any, x: Any) -> Any:
+        save(ctx, (x,))
+        return x**3
+
+    def rule(ctx: Any, g: Any) -> Any:
+        return 3 * ctx.saved_tensors[0] ** 2 * g
+
+    body: dict[str, Any] = {"forward": forward, "generate_vmap_rule": rules["vmap"]}
+    if split:
+        body |= {"forward": lambda x: x**3, "setup_context": save}
+    body |= {name: rule for name in ("backward", "jvp") if rules[name]}
+    static = {k: staticmethod(v) if callable(v) else v for k, v in body.items()}
+    return type("Cube", (torch.autograd.Function,), static).apply  # type: ignore
+
+
+def dual(f: Any) -> None:
+    with forward_ad.dual_level():
+        f(forward_ad.make_dual(X, X))
+
+
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {
+    "backward()": lambda f: f(X.clone().requires_grad_()).sum().backward(),
+    "forward_ad": dual,
+    "func.grad": lambda f: torch.func.grad(lambda x: f(x).sum())(X),
+    "func.vjp": lambda f: torch.func.vjp(f, X)[1](X),
+    "func.jvp": lambda f: torch.func.jvp(f, (X,), (X,)),
+    "func.vmap": lambda f: torch.func.vmap(f)(X),
+    "func.jacrev": lambda f: torch.func.jacrev(f)(X),
+    "func.jacfwd": lambda f: torch.func.jacfwd(f)(X),
+    "func.hessian": lambda f: torch.func.hessian(lambda x: f(x).sum())(X),
+}
+
+
+def table() -> dict[str, list[bool]]:
+    """Transform: does it need setup_context, backward, jvp, vmap?"""
+    text = (DOCS / "howto" / "vmap-and-jvp.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(.*?)`.*?\|(.*)\|$", text, re.MULTILINE)
+    return {name: ["yes" in cell for cell in rest.split("|")] for name, rest in rows}
+
+
+def test_the_table_has_every_transform() -> None:
+    assert list(table()) == list(TRANSFORMS)
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_a_transform_needs_the_rules_of_the_table(name: str) -> None:
+    needed = table()[name]
+    for has in itertools.product([False, True], repeat=4):
+        function = cube(has[0], backward=has[1], jvp=has[2], vmap=has[3])
+        enough = all(h or not n for h, n in zip(has, needed, strict=True))
+        with warnings.catch_warnings(action="ignore"):
+            if enough:
+                TRANSFORMS[name](function)
+            else:
+                with pytest.raises((RuntimeError, NotImplementedError)):
+                    TRANSFORMS[name](function)
