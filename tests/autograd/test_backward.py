@@ -338,12 +338,6 @@ def test_an_input_behind_another_does_not_count_as_unused() -> None:
     assert grad(x * y, [x, y])[1].item() == 2
 
 
-def test_a_batch_of_seeds_gives_a_batch_of_gradients() -> None:
-    x = leaf(1, 2)
-    (rows,) = grad(x * x, x, torch.eye(2), is_grads_batched=True)
-    assert rows.tolist() == [[2, 0], [0, 4]]
-
-
 def test_what_grad_returns_may_be_written() -> None:
     x = leaf(1, 2)
     (g,) = grad((x + 1).sum(), x)

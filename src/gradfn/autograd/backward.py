@@ -162,22 +162,8 @@ def grad(
         )
     given = _sequence(grad_outputs) if grad_outputs is not None else [None] * len(roots)
     keep = create_graph if retain_graph is None else retain_graph
-    if is_grads_batched:
-        return _batched(roots, wanted, given, keep, create_graph, allow_unused)
-    targets = _targets(roots)
-    seeds = _seeds(roots, given, create_graph)
-    places = []
-    for t in wanted:
-        target = target_and_shape(t)[0]
-        if target is None:
-            raise RuntimeError(
-                "One of the differentiated Tensors does not require grad. Set "
-                "requires_grad_() on it before the outputs are computed."
-            )
-        places.append(target)
-    captures = dict.fromkeys(places)
-    engine.backward(targets, seeds, keep, create_graph, captures, into_grad=False)
-    got = [captures[target] for target in places]
+    derive = _for_each if is_grads_batched else _captured
+    got = derive(roots, wanted, given, keep, create_graph)
     if materialize_grads:
         return tuple(
             _zeros(t) if g is None else g for g, t in zip(got, wanted, strict=True)
@@ -188,6 +174,61 @@ def grad(
             "used in the graph. Set allow_unused=True if this is the desired behavior."
         )
     return _distinct(got, create_graph)
+
+
+def _captured(
+    roots: list[Any], wanted: list[Any], given: list[Any], keep: bool, create: bool
+) -> list[Any]:
+    """The gradients that reach the inputs; None where none does."""
+    targets = _targets(roots)
+    seeds = _seeds(roots, given, create)
+    places = []
+    for t in wanted:
+        target = target_and_shape(t)[0]
+        if target is None:
+            raise RuntimeError(
+                "One of the differentiated Tensors does not require grad. Set "
+                "requires_grad_() on it before the outputs are computed."
+            )
+        places.append(target)
+    captures = dict.fromkeys(places)
+    engine.backward(targets, seeds, keep, create, captures, into_grad=False)
+    return [captures[target] for target in places]
+
+
+def _for_each(
+    roots: list[Any], wanted: list[Any], given: list[Any], keep: bool, create: bool
+) -> list[Any]:
+    """The same for a batch of gradients, under vmap; the batch is in front."""
+    from gradfn.func.vmap import vmap
+
+    reached: list[bool] = []
+
+    def derive(*seeds: Tensor) -> tuple[Any, ...]:
+        got = _captured(roots, wanted, list(seeds), keep, create)
+        reached[:] = [g is not None for g in got]
+        return tuple(g for g in got if g is not None)
+
+    found = iter(vmap(derive)(*_batch_of_seeds(roots, given)))
+    return [next(found) if there else None for there in reached]
+
+
+def _batch_of_seeds(roots: list[Any], given: list[Any]) -> list[Tensor]:
+    """A gradient for each root with the batch in front. RuntimeError for other shapes."""
+    seeds = []
+    for i, (root, seed) in enumerate(zip(roots, given, strict=True)):
+        _, shape, dtype = target_and_shape(root)
+        seed = _implicit(shape, dtype) if seed is None else seed
+        if seed.dim() and seed._array.shape[1:] != shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each "
+                "grad_output as the batch dimension. The sizes of the remaining dimensions "
+                "are expected to match the shape of corresponding output, but a mismatch "
+                f"was detected: grad_output[{i}] has a shape of {seed.shape} and output[{i}] "
+                f"has a shape of {Size(shape)}."
+            )
+        seeds.append(seed)
+    return seeds
 
 
 def _distinct(got: list[Any], create: bool) -> tuple[Any, ...]:
@@ -204,31 +245,6 @@ def _distinct(got: list[Any], create: bool) -> tuple[Any, ...]:
 def _zeros(t: Any) -> Tensor:
     _, shape, dtype = target_and_shape(t)
     return wrap(np.zeros(shape, dtype))
-
-
-def _batched(
-    roots: Any, wanted: Any, given: Any, keep: bool, create: bool, unused: bool | None
-) -> Any:
-    """grad() for each entry of the batch, stacked."""
-    n = given[0]._array.shape[0]
-    rows = [
-        grad(
-            roots,
-            wanted,
-            [None if g is None else g[i] for g in given],
-            keep or i < n - 1,
-            create,
-            unused,
-        )
-        for i in range(n)
-    ]
-    from gradfn.ops.rule import TABLE
-
-    stack = TABLE["stack"].function
-    return tuple(
-        None if column[0] is None else stack(list(column))
-        for column in zip(*rows, strict=True)
-    )
 
 
 @method

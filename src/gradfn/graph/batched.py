@@ -121,6 +121,10 @@ class BatchedTensor(Tensor):
         """Raises RuntimeError: samples have different values."""
         return self._array.item()
 
+    def numpy(self, *, force: bool = False) -> Any:
+        """Raises RuntimeError: samples have different values."""
+        return self._array.__array__()
+
     def __repr__(self) -> str:
         array: Any = self._array
         return f"BatchedTensor(lvl={len(array.batch.outer.batches) + 1}, value={array.value})"
