@@ -104,3 +104,47 @@ def elementwise(n: int) -> Workload:
         return loss, slope * w, slope * x
 
     return Workload(step)
+
+
+def jacobian(how: str, width: int) -> Workload:
+    del how  # by hand there is but one way
+    w = data.normal(1, width, width, scale=width**-0.5)
+    x = data.normal(2, width)
+
+    def step() -> tuple[Any, ...]:
+        y = np.tanh(w @ x)
+        return ((1 - y * y)[:, None] * w,)
+
+    return Workload(step)
+
+
+def hvp(*sizes: int) -> Workload:
+    x, target, w1, b1, w2, b2 = data.network(*sizes)
+    v1, c1, v2, c2 = data.network(*sizes)[2:]
+
+    def step() -> tuple[Any, ...]:
+        hidden = np.tanh(x @ w1 + b1)
+        bend = 1 - hidden * hidden
+        moved = bend * (x @ v1 + c1)
+        slope = (hidden @ w2 + b2 - target) * (2 / target.size)
+        turned = (moved @ w2 + hidden @ v2 + c2) * (2 / target.size)
+        back = slope @ w2.T
+        inner = (turned @ w2.T + slope @ v2.T) * bend - 2 * back * hidden * moved
+        outer = moved.T @ slope + hidden.T @ turned
+        return x.T @ inner, inner.sum(0), outer, turned.sum(0)
+
+    return Workload(step)
+
+
+def samples(*sizes: int) -> Workload:
+    x, target, w1, b1, w2, b2 = data.network(*sizes)
+
+    def step() -> tuple[Any, ...]:
+        before = x @ w1 + b1
+        hidden = before.clip(min=0)
+        slope = (hidden @ w2 + b2 - target) * (2 / target.shape[1])
+        inner = (slope @ w2.T) * (before > 0)
+        first = x[:, :, None] * inner[:, None, :]
+        return first, inner, hidden[:, :, None] * slope[:, None, :], slope
+
+    return Workload(step)

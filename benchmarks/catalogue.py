@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Unit = Literal["×", "B/node", "MB"]  # ×: a ratio to PyTorch; a MB is 10⁶ bytes
 
@@ -28,7 +28,7 @@ class Entry:
     name: str
     limit: float
     function: str
-    arguments: tuple[int, ...] = ()
+    arguments: tuple[Any, ...] = ()
     memory: Memory | None = None
 
 
@@ -49,6 +49,11 @@ ENTRIES = (
     Entry("elementwise1e4", 0.60, "elementwise", (10**4,)),
     Entry("elementwise1e6", 0.60, "elementwise", (10**6,)),
     Entry("elementwise1e7", 0.45, "elementwise", (10**7,), Memory("step", "×", 1.0)),
+    Entry("jacrev64", 1.0, "jacobian", ("jacrev", 64)),
+    Entry("jacfwd64", 1.0, "jacobian", ("jacfwd", 64)),
+    Entry("jacloop64", 1.0, "jacobian", ("loop", 64)),
+    Entry("hvp32", 1.0, "hvp", (32, 64, 64, 10)),
+    Entry("samples128", 1.0, "samples", (128, 784, 256, 10)),
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 

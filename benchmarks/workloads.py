@@ -134,3 +134,57 @@ def elementwise(torch: ModuleType, n: int) -> Workload:
         return loss, x.grad, w.grad
 
     return Workload(step)
+
+
+def jacobian(torch: ModuleType, how: str, width: int) -> Workload:
+    """Of a tanh layer: rows at once, columns at once, or one backward pass a row."""
+    w = torch.tensor(data.normal(1, width, width, scale=width**-0.5))
+    x = torch.tensor(data.normal(2, width), requires_grad=how == "loop")
+
+    def layer(x: Any) -> Any:
+        return torch.tanh(w @ x)
+
+    def loop() -> tuple[Any, ...]:
+        y = layer(x)
+        units = torch.eye(width)
+        rows = [torch.autograd.grad(y, x, v, retain_graph=True)[0] for v in units]
+        return (torch.stack(rows),)
+
+    def step() -> tuple[Any, ...]:
+        return (getattr(torch.func, how)(layer)(x),)
+
+    return Workload(loop if how == "loop" else step)
+
+
+def hvp(torch: ModuleType, *sizes: int) -> Workload:
+    """The Hessian of a network's loss times a vector, forward over reverse."""
+    x, target, *parameters = map(torch.tensor, data.network(*sizes))
+    ways = tuple(map(torch.tensor, data.network(*sizes)[2:]))
+
+    def loss(w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+        output = torch.tanh(x @ w1 + b1) @ w2 + b2
+        return ((output - target) ** 2).mean()
+
+    slopes = torch.func.grad(loss, argnums=(0, 1, 2, 3))
+
+    def step() -> tuple[Any, ...]:
+        return torch.func.jvp(slopes, tuple(parameters), ways)[1]
+
+    return Workload(step)
+
+
+def samples(torch: ModuleType, *sizes: int) -> Workload:
+    """A network's gradients for each sample on its own."""
+    x, target, *parameters = map(torch.tensor, data.network(*sizes))
+
+    def loss(parameters: Any, x: Any, target: Any) -> Any:
+        w1, b1, w2, b2 = parameters
+        output = torch.relu(x @ w1 + b1) @ w2 + b2
+        return ((output - target) ** 2).mean()
+
+    slopes = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
+
+    def step() -> tuple[Any, ...]:
+        return slopes(tuple(parameters), x, target)
+
+    return Workload(step)

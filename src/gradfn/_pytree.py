@@ -27,6 +27,11 @@ class TreeSpec(NamedTuple):
 LEAF = TreeSpec(None, None, ())
 
 
+SEQUENCES = (tuple, list)
+CONTAINERS = (tuple, list, dict, deque)  # the rest are their subclasses
+DICTS = (dict, OrderedDict)
+
+
 def _is_named(x: Any) -> bool:
     return isinstance(x, tuple) and hasattr(type(x), "_fields")
 
@@ -34,9 +39,9 @@ def _is_named(x: Any) -> bool:
 def children(tree: Any) -> tuple[Any, Any, list[Any]] | None:
     """(kind, context, children) of a container; None for a leaf."""
     kind = type(tree)
-    if kind in (list, tuple):
+    if kind in SEQUENCES:
         return kind, None, list(tree)
-    if kind in (dict, OrderedDict):
+    if kind in DICTS:
         return kind, tuple(tree), list(tree.values())
     if kind is defaultdict:
         return kind, (tree.default_factory, tuple(tree)), list(tree.values())
@@ -56,9 +61,13 @@ def tree_flatten(tree: Any) -> tuple[list[Any], TreeSpec]:
     leaves: list[Any] = []
     specs = []
     for child in inner:
-        some, spec = tree_flatten(child)
-        leaves += some
-        specs.append(spec)
+        if isinstance(child, CONTAINERS):
+            some, spec = tree_flatten(child)
+            leaves += some
+            specs.append(spec)
+        else:
+            leaves.append(child)
+            specs.append(LEAF)
     return leaves, TreeSpec(kind, context, tuple(specs))
 
 
@@ -68,17 +77,22 @@ def tree_unflatten(leaves: Iterable[Any], spec: TreeSpec) -> Any:
 
 
 def _build(leaves: Any, spec: TreeSpec) -> Any:
-    if spec.kind is None:
+    if spec is LEAF or spec.kind is None:
         return next(leaves)
-    inner = [_build(leaves, child) for child in spec.children]
+    inner = [
+        next(leaves) if child is LEAF else _build(leaves, child)
+        for child in spec.children
+    ]
     kind, context = spec.kind, spec.context
-    if kind in (dict, OrderedDict):
+    if kind in SEQUENCES:
+        return kind(inner)
+    if kind in DICTS:
         return kind(zip(context, inner, strict=True))
     if kind is defaultdict:
         return defaultdict(context[0], zip(context[1], inner, strict=True))
     if kind is deque:
         return deque(inner, context)
-    return kind(*inner) if hasattr(kind, "_fields") else kind(inner)
+    return kind(*inner)
 
 
 def tree_leaves(tree: Any) -> list[Any]:

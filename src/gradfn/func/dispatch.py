@@ -11,10 +11,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from gradfn._state import mode
-from gradfn.graph.batched import BatchedArray, batch_of, batched, innermost
+from gradfn._state import TRANSFORMS, mode
+from gradfn.graph.batched import (
+    BatchedArray,
+    BatchedTensor,
+    batch_of,
+    batched,
+    innermost,
+)
+from gradfn.graph.tangent import levels_of
 from gradfn.graph.transforms import Batch, outside
 from gradfn.graph.view import MULTI, mark_view
 from gradfn.ops.inplace import written
@@ -89,18 +97,24 @@ class Call:
 
     def call(self, /, **changed: Any) -> Any:
         """The row for these arguments in the place of its own."""
-        values = {**self.args, **changed}
-        names = self.row.names
-        star = names.index("*") if "*" in names else len(names)
-        named = {p: values[p] for p in names[star + 1 :]}
-        return self.row.function(*(values[p] for p in names[:star]), **named)
+        values = {**self.args, **changed} if changed else self.args
+        positional, named = split(tuple(self.row.names))
+        rest = {p: values[p] for p in named}
+        return self.row.function(*[values[p] for p in positional], **rest)
+
+
+@cache
+def split(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of a row's positional arguments, and of those behind the star."""
+    star = names.index("*") if "*" in names else len(names)
+    return names[:star], names[star + 1 :]
 
 
 def take_op(op: Any, args: Any) -> Any:
     """What the op gives for arguments among which there are batched tensors."""
     row = op.row if op.writes else op
     tensors = _tensors(row, args)
-    batch = innermost(t for t in tensors if t is not None)
+    batch = innermost(tensors)
     if batch is None:
         raise AssertionError(f"{row.name}: no batch in sight")
     if op.writes:
@@ -119,16 +133,17 @@ def _tensors(row: Any, args: Any) -> list[Any]:
 
 def _results(row: Any, values: Any, tensors: Any, args: Any, batch: Batch) -> Any:
     """The results as the function sees them, with their history and tangents."""
-    args = tuple(_as_tensor(row, p, x) for p, x in zip(row.params, args, strict=True))
     many = bool(row.outputs)
-    outs = [batched(v, batch) for v in (values if many else [values])]
+    outs = [batched(v, batch) for v in values] if many else [batched(values, batch)]
     if row.view and isinstance(args[0], Tensor):
         for i, out in enumerate(outs):
             part = (row.parts, (i, *args[1:]), MULTI) if many else (row, args[1:])
             mark_view(out, args[0], *part)
-    tensors = list(_tensors(row, args))
     flags = mode()
-    if flags:
+    if flags & ~TRANSFORMS or (outs and levels_of(outs[0])):
+        if None in tensors:  # a number stands for a tensor
+            args = tuple(_as_tensor(row, p, x) for p, x in zip(row.params, args))
+            tensors = _tensors(row, args)
         rare(row, flags, outs if many else outs[0], tensors, args)
     if not many:
         return outs[0]
@@ -155,10 +170,8 @@ def _as_tensor(row: Any, name: str, x: Any) -> Any:
 
 def for_all(row: Any, args: Any, batch: Batch) -> Any:
     """The row's results for all samples, with the batch in front."""
-    from gradfn.func import nn_rules, rules  # noqa: F401
-
     call = Call(row, args, batch)
-    found = RULES.get(row.name) or (rules.elementwise if row.ufunc is not None else None)
+    found = RULES.get(row.name) or (RULES["elementwise"] if row.ufunc else None)
     if found is not None:
         got = found(call)
         if got is not NotImplemented:
@@ -175,10 +188,9 @@ def for_all(row: Any, args: Any, batch: Batch) -> Any:
 
 
 def _arguments(row: Any, args: Any) -> tuple[Any, Any]:
-    names = row.names
-    star = names.index("*") if "*" in names else len(names)
-    rest = dict(zip(names[star + 1 :], args[star:], strict=True))
-    return args[:star], rest
+    positional, named = split(tuple(row.names))
+    n = len(positional)
+    return args[:n], dict(zip(named, args[n:], strict=True))
 
 
 def loop(function: Any, arguments: tuple[Any, Any], batch: Batch) -> Any:
@@ -226,3 +238,7 @@ def write(target: BatchedArray, row: Any, args: Any) -> None:
     """Writes the row's results for all samples into the values of `target`."""
     with outside(target.batch):
         target.value.copy_(for_all(row, args, target.batch))
+
+
+BatchedArray.write = write  # type: ignore[method-assign]
+BatchedTensor._take_op = staticmethod(take_op)  # type: ignore[method-assign]

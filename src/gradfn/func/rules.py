@@ -11,7 +11,7 @@ from gradfn.ops.world import PUBLIC, RECORDED
 
 
 @rule(
-    "_keep _keep_unmarked rsub floor_divide remainder fmod maximum minimum fmax fmin logaddexp "
+    "elementwise _keep rsub floor_divide remainder fmod maximum minimum fmax fmin logaddexp "
     "xlogy ldexp heaviside addcmul addcdiv _lerp_number _lerp_tensor sgn sign floor "
     "ceil trunc round frac signbit rsqrt sinc logit relu nan_to_num erf erfc erfinv "
     "sigmoid lgamma digamma polygamma _polygamma_at lt le gt ge bitwise_and "
@@ -67,8 +67,8 @@ def _each(results: Any, change: Any) -> Any:
 
 
 rule(
-    "softmax _safe_softmax log_softmax logsumexp cumsum cumprod logcumsumexp cummax "
-    "cummin sort topk kthvalue _median_dim _nanmedian_dim mode _max_dim _min_dim _shift "
+    "softmax log_softmax logsumexp cumsum cumprod logcumsumexp cummax cummin sort "
+    "topk kthvalue _median_dim _nanmedian_dim mode _max_dim _min_dim _shift "
     "_unshift _move_last _move_from_last"
 )(with_dim)
 
@@ -431,6 +431,8 @@ def matmul(c: Call) -> Any:
     """matmul, with one rank for all samples."""
     a, b = c.row.takes
     x, y, rank_x, rank_y = c[a], c[b], c.rank(a), c.rank(b)
+    if a not in c.batched and rank_x <= 2 and rank_y == 1:
+        return RECORDED._matmul(y, x.mT if rank_x == 2 else x)
     if b not in c.batched and rank_y <= 2:
         if rank_x == 1 or rank_y == 1 or rank_x == 2:
             return _rows_times(x, y)

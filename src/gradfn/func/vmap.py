@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from gradfn._pytree import broadcast_prefix, tree_flatten, tree_unflatten
+from gradfn.func import nn_rules, rules  # noqa: F401 - the ops learn of batches
 from gradfn.graph.batched import batch_of, batched
 from gradfn.graph.transforms import Batch, at_work, outside, work
 from gradfn.tensor import Tensor

@@ -71,10 +71,8 @@ class BatchedArray:
         return BatchedArray(wrap(array), self.batch)
 
     def write(self, op: Any, args: Any) -> None:
-        """Writes an op's result into the values."""
-        from gradfn.func.dispatch import write
-
-        write(self, op, args)
+        """Writes an op's result into the values; func/dispatch.py puts it here."""
+        raise NotImplementedError
 
     def item(self) -> Any:
         """Raises RuntimeError: samples have different values."""
@@ -106,9 +104,8 @@ class BatchedTensor(Tensor):
 
     @staticmethod
     def _take_op(op: Any, args: Any) -> Any:
-        from gradfn.func.dispatch import take_op
-
-        return take_op(op, args)
+        """The op on batched tensors; func/dispatch.py puts it here."""
+        raise NotImplementedError
 
     def __bool__(self) -> bool:
         raise RuntimeError(
@@ -148,7 +145,7 @@ def innermost(tensors: Any) -> Batch | None:
     running = work().batches
     found = -1
     for t in tensors:
-        batch = batch_of(t)
+        batch = None if t is None else batch_of(t)
         if batch is not None:
             if batch not in running:
                 raise RuntimeError(

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
-from gradfn.graph.transforms import at_work, work
+from gradfn.graph.transforms import Work, at_work, work
 from gradfn.graph.view import replay
 from gradfn.tensor import LEAF, Tensor, extra_of, share
 
@@ -56,10 +56,10 @@ def levels_of(t: Tensor) -> tuple[Level, ...]:
     return levels() if batch is None else levels()[len(batch.outer.levels) :]
 
 
-def below(level: Level) -> Any:
+def below(level: Level) -> at_work:
     """Has only the levels outside of `level` at work."""
-    now = work()
-    return at_work(now._replace(levels=now.levels[: now.levels.index(level)]))
+    levels, batches, depth = work()
+    return at_work(Work(levels[: levels.index(level)], batches, depth))
 
 
 def tangent(t: Tensor, level: Level) -> Tensor | None:

@@ -11,8 +11,6 @@ Note [Layers]
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -43,7 +41,8 @@ class Batch:
 
     def inside(self) -> Work:
         """What is at work in the function that is vmapped."""
-        return self.outer._replace(batches=(*self.outer.batches, self))
+        outer = self.outer
+        return Work(outer.levels, (*outer.batches, self), outer.depth)
 
 
 def work() -> Work:
@@ -57,20 +56,29 @@ def start(some: Work) -> None:
     set_mode(mode() & ~TRANSFORMS if some == IDLE else mode() | TRANSFORMS)
 
 
-@contextmanager
-def at_work(some: Work) -> Iterator[None]:
-    """Has just these transforms at work, for a block."""
-    token = WORK.set(some)
-    flags = mode()
-    mode_token = set_mode(flags & ~TRANSFORMS if some == IDLE else flags | TRANSFORMS)
-    try:
-        yield
-    finally:
-        reset_mode(mode_token)
-        WORK.reset(token)
+class at_work:
+    """Has just these transforms at work, for one block."""
+
+    __slots__ = ("_flags", "_some", "_token")
+
+    def __init__(self, some: Work) -> None:
+        self._some = some
+
+    def __enter__(self) -> None:
+        some, flags = self._some, mode()
+        self._token = WORK.set(some)
+        some_are = some.levels or some.batches or some.depth
+        self._flags = set_mode(flags | TRANSFORMS if some_are else flags & ~TRANSFORMS)
+
+    def __exit__(self, *error: object) -> None:
+        reset_mode(self._flags)
+        WORK.reset(self._token)
 
 
-def outside(batch: Batch) -> Any:
+def outside(batch: Batch) -> at_work:
     """Has at work what the layer within a batch sees."""
-    now, outer = work(), batch.outer
-    return at_work(outer._replace(levels=now.levels[: len(outer.levels)]))
+    outer = batch.outer
+    if not outer.levels:
+        return at_work(outer)
+    levels = work().levels[: len(outer.levels)]
+    return at_work(Work(levels, outer.batches, outer.depth))

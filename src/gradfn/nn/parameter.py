@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradfn.ops.admit import PLAIN
+from gradfn.ops.override import PLAIN
 from gradfn.tensor import LEAF, Tensor, wrap
 
 __all__ = ["Buffer", "Parameter"]

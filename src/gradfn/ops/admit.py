@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import number_dtype, on_default_change
+from gradfn.ops.override import PLAIN, call_override
 from gradfn.tensor import Tensor, from_array, wrap
 
 # 0-d tensors for Python numbers, by (value, dtype beside which they stand). Float zeros
@@ -21,8 +22,6 @@ NUMBERS: dict[type, dict[Any, Tensor]] = {float: {}, int: {}}
 MANY = 1024  # more than that are not kept
 
 MISSING: Any = type("Missing", (), {"__slots__": ()})()  # an argument not given
-
-PLAIN: set[type] = {Tensor}  # types that need no care, once they have come here
 
 
 def forget_numbers() -> None:
@@ -91,7 +90,7 @@ def is_operand(x: Any) -> bool:
 def _pair(op: Any, a: Any, b: Any, plain: tuple[Any, ...]) -> Any:
     for x in (a, b):
         if isinstance(x, Tensor) and type(x) not in PLAIN:
-            done = divert(op, (a, b, *plain))
+            done = call_override(op, (a, b, *plain))
             if done is not None:
                 return a, b, done
     for place, x in enumerate((a, b)):
@@ -137,7 +136,7 @@ def admit(op: Any, args: tuple[Any, ...]) -> Any:
             elif not isinstance(x, Tensor):
                 raise wrong_type(op, place, x)
             else:
-                done = divert(op, args)
+                done = call_override(op, args)
                 if done is not None:
                     return op.takes, done
         tensors.append(x)
@@ -162,17 +161,7 @@ def admit_many(op: Any, args: tuple[Any, ...]) -> Any:
                 f"expected Tensor as element {i} in argument {place}, but got "
                 f"{type(t).__name__}"
             )
-        done = divert(op, args)
+        done = call_override(op, args)
         if done is not None:
             return tensors, done
     return tensors, None
-
-
-def divert(op: Any, args: tuple[Any, ...]) -> tuple[Any] | None:
-    """Lets a subclass of Tensor take over, by its `__torch_function__`.
-
-    A subclass without one gets results of its own class, as in PyTorch.
-    """
-    from gradfn.ops.override import call_override
-
-    return call_override(op, args)

@@ -34,7 +34,12 @@ def same_dtype(a: Any, b: Any) -> None:
 
 
 def product(a: Any, b: Any) -> Any:
-    """NumPy's product; float16 is summed in float32."""
+    """NumPy's product; float16 is summed in float32.
+
+    A column times a row has nothing to sum, and multiplying is up to four times faster.
+    """
+    if a.shape[-1] == 1 and a.ndim > 1 and b.ndim > 1:
+        return np.multiply(a, b)
     if a.dtype == np.float16:
         return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
     return np.matmul(a, b)
@@ -122,24 +127,28 @@ op(
     _mm,
     self=lambda g, xp, mat2: xp.mm(g, _turned(mat2)),
     mat2=lambda g, xp, self: xp.mm(_turned(self), g),
+    linear=True,
 )
 op(
     "bmm(self, mat2)",
     _bmm,
     self=lambda g, xp, mat2: xp.bmm(g, _turned(mat2)),
     mat2=lambda g, xp, self: xp.bmm(_turned(self), g),
+    linear=True,
 )
 op(
     "mv(self, vec)",
     _mv,
     self=lambda g, xp, vec: xp.outer(g, vec.conj()),
     vec=lambda g, xp, self: xp.mv(_turned(self), g),
+    linear=True,
 )
 op(
     "dot(self, tensor)",
     _dot,
     self=lambda g, tensor: g * tensor.conj(),
     tensor=lambda g, self: g * self.conj(),
+    linear=True,
 )
 op(
     "vdot(self, other)",
@@ -152,6 +161,7 @@ op(
     _outer,
     self=lambda g, xp, vec2: xp.mv(g, vec2.conj()),
     vec2=lambda g, xp, self: xp.mv(xp.transpose(g, 0, 1), self.conj()),
+    linear=True,
 )
 
 
@@ -216,6 +226,7 @@ _matmul_row = op(
     function=False,
     method=False,
     node="UnsafeView",
+    linear=True,
     self=_matmul_self,
     other=_matmul_other,
 ).function

@@ -6,18 +6,18 @@ from typing import Any
 
 from gradfn.tensor import Tensor, wrap
 
+PLAIN: set[type] = {Tensor}  # types that need no care, once they have been let in
+
 
 def overriding(args: Any) -> list[type]:
     """The classes of subclass instances among the arguments, subclasses first."""
-    from gradfn.ops.admit import PLAIN
-
     found: list[type] = []
     for x in args:
         if isinstance(x, (list, tuple)):
             found += [c for c in overriding(x) if c not in found]
         elif isinstance(x, Tensor) and type(x) not in PLAIN and type(x) not in found:
             found.append(type(x))
-    return sorted(found, key=lambda c: -len(c.__mro__))
+    return found if len(found) < 2 else sorted(found, key=lambda c: -len(c.__mro__))
 
 
 def call_override(op: Any, args: tuple[Any, ...]) -> tuple[Any] | None:

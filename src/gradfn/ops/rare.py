@@ -11,6 +11,7 @@ from gradfn import _state
 from gradfn._state import ANOMALY, FORWARD, GRAD, INFERENCE, SAVED_HOOKS, TRANSFORMS
 from gradfn.graph import saved
 from gradfn.graph.node import Node, Output, node_extra, output_of
+from gradfn.graph.transforms import WORK
 from gradfn.graph.view import edge, history_of_written
 from gradfn.tensor import INTERMEDIATE, UNTRACKED, Tensor, extra_of, wrap
 
@@ -30,7 +31,7 @@ def rare(op: Any, mode: int, out: Any, tensors: Any, args: Any) -> None:
         node = record(op, out, tensors, args)
         if node is not None:
             finish(node, mode)
-    if mode & TRANSFORMS:
+    if mode & TRANSFORMS and WORK.get().levels:
         from gradfn.ops.forward import push
 
         push(op, out, tensors, args)
