@@ -26,6 +26,7 @@ from gradfn.graph.tangent import levels_of
 from gradfn.graph.transforms import Batch, outside
 from gradfn.graph.view import MULTI, mark_view
 from gradfn.ops.inplace import written
+from gradfn.ops.pointwise import is_pointwise
 from gradfn.ops.rare import dim_error, rare
 from gradfn.tensor import Tensor
 
@@ -171,7 +172,9 @@ def _as_tensor(row: Any, name: str, x: Any) -> Any:
 def for_all(row: Any, args: Any, batch: Batch) -> Any:
     """The row's results for all samples, with the batch in front."""
     call = Call(row, args, batch)
-    found = RULES.get(row.name) or (RULES["elementwise"] if row.ufunc else None)
+    found = RULES.get(row.name)
+    if found is None and is_pointwise(row):
+        found = RULES["clone"]  # the rule of them all
     if found is not None:
         got = found(call)
         if got is not NotImplemented:
@@ -234,10 +237,10 @@ def _write(row: Any, tensors: Any, args: Any, batch: Batch) -> Tensor:
     return written(row, tensors, args, arrays)
 
 
-def write(target: BatchedArray, row: Any, args: Any) -> None:
-    """Writes the row's results for all samples into the values of `target`."""
-    with outside(target.batch):
-        target.value.copy_(for_all(row, args, target.batch))
+def write(self: BatchedArray, op: Any, args: Any) -> None:
+    """Writes the row's results for all samples into the values."""
+    with outside(self.batch):
+        self.value.copy_(for_all(op, args, self.batch))
 
 
 BatchedArray.write = write  # type: ignore[method-assign]

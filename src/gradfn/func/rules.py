@@ -5,23 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gradfn.func.dispatch import Call, rule
+from gradfn.ops.pointwise import POINTWISE
 from gradfn.ops.world import PUBLIC, RECORDED
 
 # -- elementwise -----------------------------------------------------------------------
 
 
-@rule(
-    "elementwise _keep rsub floor_divide remainder fmod maximum minimum fmax fmin logaddexp "
-    "xlogy ldexp heaviside addcmul addcdiv _lerp_number _lerp_tensor sgn sign floor "
-    "ceil trunc round frac signbit rsqrt sinc logit relu nan_to_num erf erfc erfinv "
-    "sigmoid lgamma digamma polygamma _polygamma_at lt le gt ge bitwise_and "
-    "bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift bitwise_not "
-    "isposinf isneginf isreal isclose _where _masked_fill _clamp _clamp_tensors "
-    "_real_part _imag_part conj_physical angle complex polar clone _to_copy "
-    "i0 special_i1 special_i0e special_i1e igamma igammac mvlgamma special_ndtr "
-    "special_log_ndtr special_ndtri special_erfcx special_entr special_xlog1py "
-    "special_zeta _zeros_like _pow_number _pow_tensor _drawn _hardtanh _fill _zero _filled_with"
-)
+@rule(" ".join(POINTWISE))
 def elementwise(c: Call) -> Any:
     """Samples are given one rank, so that they broadcast as single ones would."""
     names = [p for p in c.row.takes if p in c.ranks]

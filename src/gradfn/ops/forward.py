@@ -26,6 +26,7 @@ from gradfn.graph.tangent import (
     tangent,
     write_tangent,
 )
+from gradfn.ops.pointwise import is_pointwise
 from gradfn.ops.source import names_of
 from gradfn.ops.world import RECORDED
 from gradfn.tensor import Tensor, wrap
@@ -71,7 +72,7 @@ class Pushing:
             return [None] * len(self.outs)
         if self.op.view or self.op.linear:
             return self.linear()
-        if self.op.ufunc is not None and self.is_real():
+        if is_pointwise(self.op) and self.is_real():
             return [self.diagonal()]
         return self.transposed()
 
