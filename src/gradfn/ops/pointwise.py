@@ -20,6 +20,7 @@ NAMES = """
     _to_copy i0 special_i1 special_i0e special_i1e igamma igammac mvlgamma special_ndtr
     special_log_ndtr special_ndtri special_erfcx special_entr special_xlog1py special_zeta
     _zeros_like _pow_number _pow_tensor _drawn _hardtanh _fill _zero _filled_with
+    _keep_unmarked
 """
 POINTWISE: Final = frozenset(NAMES.split())
 
