@@ -132,6 +132,22 @@ class _Alias(Loader):
         # What stands in sys.modules afterwards is what the import statement gives, and
         # the import system leaves its attributes alone.
         sys.modules[module.__name__] = self._load()
+        for name in _HIDDEN.get(module.__name__, ()):
+            sys.modules[f"{module.__name__}.{name}"] = _Hidden(name)
+
+
+# Modules of torch.autograd that functions of their names hide. Importing one would put it
+# in the function's place, unless it is known before.
+_HIDDEN = {"torch.autograd": ("gradcheck",)}
+
+
+class _Hidden(ModuleType):
+    """Stands for such a module, which loads when something of it is wanted."""
+
+    def __getattr__(self, name: str) -> object:
+        ours = f"{_PACKAGE}.autograd.{self.__name__}"
+        getattr(importlib.import_module(f"{_PACKAGE}.autograd"), self.__name__)
+        return getattr(sys.modules[ours], name)
 
 
 class _Found(NamedTuple):

@@ -46,12 +46,23 @@ def test_a_hook_sees_the_sum_of_all_paths() -> None:
     assert seen == [5]
 
 
-def test_a_hook_is_not_called_without_a_gradient() -> None:
+def test_a_hook_is_told_of_an_undefined_gradient() -> None:
     seen: list[Any] = []
-    y = leaf(1) * 1
-    y.register_hook(seen.append)
+    x = leaf(1)
+    y = x * 1
+    for t in (x, y):
+        t.register_hook(seen.append)
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad))
     function(lambda ctx, x: x * 1, lambda ctx, g: None).apply(y).backward()
-    assert seen == []
+    assert seen == [None, None, None]
+
+
+def test_a_hook_cannot_replace_an_undefined_gradient() -> None:
+    y = leaf(1) * 1
+    y.register_hook(lambda g: torch.ones(1))
+    z = function(lambda ctx, x: x * 1, lambda ctx, g: None).apply(y)
+    with pytest.raises(RuntimeError, match="can't replace a None gradient"):
+        z.backward()
 
 
 def test_a_removed_hook_is_not_called() -> None:

@@ -348,15 +348,17 @@ class Run:
     def arrive(self, leaf: Tensor, grad: Any, callers: int) -> None:
         """Hands a leaf's gradient, now complete, over (`callers`: as in hand_out)."""
         extra = leaf._extra
-        if extra is not None and extra.hooks and grad is not None:
-            t = call_tensor_hooks(extra.hooks, self.as_tensor(grad, callers + 1))
-            grad, callers = _replaced(grad, self.from_tensor(t), callers)
+        if extra is not None and extra.hooks:
+            t = None if grad is None else self.as_tensor(grad, callers + 1)
+            t = call_tensor_hooks(extra.hooks, t)
+            if t is not None:
+                grad, callers = _replaced(grad, self.from_tensor(t), callers)
             del t
         if not self.into_grad:
             self.captures[leaf] = self.captured(grad)  # type: ignore[index]
             return
         node = extra is not None and extra.accumulator and extra.accumulator()
-        if not node or node.extra is None or grad is None:
+        if not node or node.extra is None:
             self.accumulate(leaf, grad, callers)
             return
         grad, callers = _replaced(grad, self.before(node, grad), callers)
@@ -380,12 +382,14 @@ class Run:
         return g
 
     def tensor_hooks(self, extra: Any, g: Any) -> Any:
-        """Passes a gradient through the hooks of the tensor that it is of."""
-        if g is None or not (extra.tensor_hooks or extra.retaining):
+        """Passes a gradient (or None) through the hooks of the tensor that it is of."""
+        if not (extra.tensor_hooks or extra.retaining):
             return g
-        t = self.as_tensor(g, 4)
+        t = None if g is None else self.as_tensor(g, 4)
         if extra.tensor_hooks:
             t = call_tensor_hooks(extra.tensor_hooks, t)
+        if t is None:
+            return None
         kept = extra.retaining and extra.retaining()
         if kept is not None:
             retain(kept, t)

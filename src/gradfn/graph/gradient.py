@@ -75,10 +75,10 @@ def own_tensor(grad: Any) -> Tensor:
 def accumulate_array(leaf: Tensor, grad: Any, callers: int) -> None:
     """Adds an array to .grad, in place if there is one; runs post-accumulate hooks.
 
-    Does nothing if `grad` is None. `callers`: as in hand_out.
+    If `grad` is None there are only the hooks. `callers`: as in hand_out.
     """
     if grad is None:
-        return
+        return call_post_hooks(leaf)
     extra = leaf._extra
     if extra is None:
         extra = extra_of(leaf)
@@ -113,7 +113,7 @@ def _can_be_added_to(array: Any) -> bool:
 def accumulate_tensor(leaf: Tensor, grad: Tensor, callers: int) -> None:
     """The same for a tensor, recorded."""
     if grad is None:
-        return
+        return call_post_hooks(leaf)
     extra = extra_of(leaf)
     with leaf_lock:
         have = extra.grad

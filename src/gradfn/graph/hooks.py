@@ -44,8 +44,11 @@ def add_hook(owner: Any, kind: str, hook: Callable[..., Any]) -> RemovableHandle
     return handle
 
 
-def call_tensor_hooks(hooks: dict[int, Any], grad: Tensor) -> Tensor:
-    """Passes a gradient through tensor hooks; each may answer with another."""
+def call_tensor_hooks(hooks: dict[int, Any], grad: Tensor | None) -> Tensor | None:
+    """Passes a gradient through tensor hooks; each may answer with another.
+
+    As in PyTorch they are told of a gradient that is undefined, as None.
+    """
     for key, hook in list(hooks.items()):
         if key not in hooks:
             continue  # removed by an earlier hook of this round
