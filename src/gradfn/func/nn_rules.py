@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradfn.func.dispatch import Call, rule
+from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
 
@@ -37,6 +38,30 @@ def blends(c: Call) -> Any:
     """Samples of samples are more samples: each has indices of its own."""
     names = [p for p in c.row.takes if p in c.ranks]
     return _apart(c, c.call(**{p: _together(c.full(p)) for p in names}))
+
+
+@rule("_embedding")
+def embedding(c: Call) -> Any:
+    """Tables of their own are one long table, in which the rows of each come later."""
+    if "self" not in c.batched:
+        return c.call()
+    tables = c["self"]
+    share = None if c["share"] is None else c.full("share")
+    index = _shifted(c, tables.shape[1])
+    return c.call(self=_together(tables), indices=index, share=share)
+
+
+@rule("_embedding_back")
+def embedding_gradient(c: Call) -> Any:
+    """The same the other way round."""
+    g, index = c.full("self"), _shifted(c, c["count"])
+    return _apart(c, c.call(self=g, indices=index, count=c["count"] * c.size))
+
+
+def _shifted(c: Call, rows: int) -> Any:
+    index = c.full("indices")
+    first = PUBLIC["arange"](c.size) * rows
+    return index + first.reshape(c.size, *(1,) * (index.dim() - 1))
 
 
 def _together(x: Tensor) -> Any:

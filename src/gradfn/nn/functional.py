@@ -24,6 +24,7 @@ from gradfn.nn.dropouts import (
     dropout3d,
     feature_alpha_dropout,
 )
+from gradfn.nn.embed import embedding, embedding_bag
 from gradfn.nn.grid import affine_grid, grid_sample
 from gradfn.nn.interpolation import (
     interpolate,
@@ -34,7 +35,6 @@ from gradfn.nn.interpolation import (
 from gradfn.nn.layers import (
     batch_norm,
     bilinear,
-    embedding,
     group_norm,
     instance_norm,
     layer_norm,
@@ -144,6 +144,7 @@ __all__ = [
     "dropout3d",
     "elu",
     "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
     "fold",
     "fractional_max_pool2d",

@@ -1,4 +1,4 @@
-"""Linear maps, normalisation, embedding, attention."""
+"""Linear maps, normalisation, attention."""
 
 from __future__ import annotations
 
@@ -195,41 +195,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
         raise RuntimeError("Class values must be smaller than num_classes.")
     out = PUBLIC["zeros"](*tensor.shape, n, dtype=tensor.dtype)
     return out.scatter_(-1, tensor.unsqueeze(-1), 1)
-
-
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: Any = None,
-    max_norm: Any = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
-    """The rows of `weight` at these indices; the one at padding_idx gets no gradient."""
-    if max_norm is not None:
-        _shorten(weight, input, max_norm, norm_type)
-    out = weight[input]
-    if padding_idx is not None:
-        index = padding_idx if padding_idx >= 0 else padding_idx + weight.shape[0]
-        here = (input == index).unsqueeze(-1)
-        out = PUBLIC["where"](here, out.detach(), out)
-    if scale_grad_by_freq:
-        counts = (
-            input.reshape(-1).bincount(minlength=weight.shape[0])[input].unsqueeze(-1)
-        )
-        out = out / counts + (out - out / counts).detach()
-    return out
-
-
-def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    from gradfn.autograd.grad_mode import no_grad
-
-    with no_grad():
-        rows = input.reshape(-1).unique()
-        sizes = weight[rows].norm(norm_type, 1, True)
-        factor = PUBLIC["where"](sizes > max_norm, max_norm / (sizes + 1e-7), 1.0)
-        weight[rows] = weight[rows] * factor
 
 
 def scaled_dot_product_attention(

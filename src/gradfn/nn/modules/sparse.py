@@ -145,7 +145,7 @@ class EmbeddingBag(_Table):
         self, input: Any, offsets: Any = None, per_sample_weights: Any = None
     ) -> Any:
         """`nn.functional.embedding_bag` of the input."""
-        return F.embedding_bag(  # type: ignore[attr-defined, unused-ignore]
+        return F.embedding_bag(
             input,
             self.weight,
             offsets,
