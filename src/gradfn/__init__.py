@@ -96,11 +96,15 @@ _LATE_FUNCTIONS = {
     "compile": "compiler",
     "get_num_interop_threads": "_threads",
     "get_num_threads": "_threads",
+    "native_dropout": "nn.dropouts",
     "load": "serialization",
     "save": "serialization",
     "set_num_interop_threads": "_threads",
     "set_num_threads": "_threads",
     "vmap": "func.vmap",
+    **dict.fromkeys(
+        ("native_batch_norm", "native_group_norm", "native_layer_norm"), "nn.norms"
+    ),
     **dict.fromkeys(
         ("affine_grid_generator", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
         "nn.grid",

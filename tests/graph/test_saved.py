@@ -153,3 +153,14 @@ def test_a_tensor_that_is_saved_twice_is_one_object() -> None:
     x = leaf()
     node = (x * x).grad_fn
     assert node._saved_self is node._saved_other is x
+
+
+@pytest.mark.parametrize("output", [0, 1, 2])
+def test_each_saved_output_is_checked(output: int) -> None:
+    a = torch.tensor([[2.0, 1.0], [0.5, 3.0]], requires_grad=True)
+    outs = torch.linalg.svd(a)
+    total = sum((t.detach() * t).sum() for t in outs)
+    with torch.no_grad():
+        outs[output].mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()

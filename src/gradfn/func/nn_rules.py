@@ -40,6 +40,16 @@ def blends(c: Call) -> Any:
     return _apart(c, c.call(**{p: _together(c.full(p)) for p in names}))
 
 
+@rule("_layer_norm _group_norm _batch_norm")
+def normal_values(c: Call) -> Any:
+    """Dims are counted from behind; parameters of their own get the batch in front."""
+    own = {p: c.full(p) for p in ("self", "weight", "bias") if c[p] is not None}
+    if not c.batched & {"weight", "bias"}:
+        return c.call(self=own["self"])
+    missing = own["self"].dim() - 1 - len(c["shape"])
+    return c.call(**own, shape=(c.size, *(1,) * missing, *c["shape"]))
+
+
 @rule("_embedding")
 def embedding(c: Call) -> Any:
     """Tables of their own are one long table, in which the rows of each come later."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gradfn._dtypes import bool_
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
@@ -100,3 +101,12 @@ def _alpha(input: Tensor, shape: Any, p: float, training: bool, inplace: bool) -
     shift = (1 - kept) * (floor * scale) - floor * scale * p
     mask = kept * scale
     return input.mul_(mask).add_(shift) if inplace else input * mask + shift
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Any, Any]:
+    """`dropout` and the mask of what was kept, bools; None for `train` means True."""
+    _check(p)
+    if train is False:
+        return input.clone(), PUBLIC["ones_like"](input, dtype=bool_)
+    kept = _kept(tuple(input.shape), p, input)
+    return input * (kept * (1 / (1 - p) if p < 1 else 0)), kept.bool()

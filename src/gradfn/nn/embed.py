@@ -22,7 +22,7 @@ def _embedding(table: Array, indices: Array, share: Array = None) -> Array:
             f"embedding: 'weight' must be 2-D, but got {table.ndim} dimensions"
         )
     _check_kind(indices, "embedding")
-    if indices.size and not (0 <= indices.min() and indices.max() < len(table)):
+    if indices.size and not (indices.min() >= 0 and indices.max() < len(table)):
         raise IndexError(
             f"index out of range in self: indices of an embedding have to be from 0 to "
             f"{len(table) - 1}, but got {indices.min()} to {indices.max()}"

@@ -16,6 +16,7 @@ from gradfn.nn.convolution import (
     fold,
     unfold,
 )
+from gradfn.nn.ctc import ctc_loss
 from gradfn.nn.dropouts import (
     alpha_dropout,
     dropout,
@@ -33,18 +34,14 @@ from gradfn.nn.interpolation import (
     upsample_nearest,
 )
 from gradfn.nn.layers import (
-    batch_norm,
     bilinear,
-    group_norm,
-    instance_norm,
-    layer_norm,
     linear,
     local_response_norm,
     normalize,
     one_hot,
-    rms_norm,
     scaled_dot_product_attention,
 )
+from gradfn.nn.linear_cross_entropy import linear_cross_entropy
 from gradfn.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -86,6 +83,13 @@ from gradfn.nn.maxima import (
 )
 from gradfn.nn.multihead import (
     multi_head_attention_forward,
+)
+from gradfn.nn.norms import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
 )
 from gradfn.nn.padding import (
     pad,
@@ -138,6 +142,7 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
@@ -168,6 +173,7 @@ __all__ = [
     "layer_norm",
     "leaky_relu",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log_softmax",
     "logsigmoid",
@@ -192,6 +198,7 @@ __all__ = [
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
@@ -222,6 +229,8 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+pdist = PUBLIC["pdist"]
 
 # -- activations -------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from gradfn.autograd.grad_mode import no_grad
@@ -12,12 +13,14 @@ from gradfn.tensor import Tensor
 __all__ = [
     "calculate_gain",
     "constant_",
+    "dirac_",
     "eye_",
     "kaiming_normal_",
     "kaiming_uniform_",
     "normal_",
     "ones_",
     "orthogonal_",
+    "sparse_",
     "trunc_normal_",
     "uniform_",
     "xavier_normal_",
@@ -115,6 +118,51 @@ def eye_(tensor: Tensor) -> Tensor:
     return _written(tensor, "copy_", PUBLIC["eye"](*tensor.shape))
 
 
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A kernel, (out, in, *places), that hands its input on: 1 in the middle of a channel.
+
+    Each group does so with the channels that it has. ValueError unless there are 3 to 5
+    dims, of which the groups divide the first.
+    """
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError(
+            f"Only tensors with 3, 4, or 5 dimensions are supported, but got {tensor.dim()}"
+        )
+    out, into = tensor.shape[:2]
+    if out % groups:
+        raise ValueError(
+            f"dim 0 must be divisible by groups, but got {out} and {groups} groups"
+        )
+    middle = tuple(n // 2 for n in tensor.shape[2:])
+    with no_grad():
+        tensor.zero_()
+        for start in range(0, out, out // groups):
+            for channel in range(min(out // groups, into)):
+                tensor[(start + channel, channel, *middle)] = 1
+    return tensor
+
+
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None
+) -> Tensor:
+    """A matrix from a normal distribution with a share of each column set to 0 (Martens, 2010).
+
+    ValueError unless there are two dims.
+    """
+    if tensor.dim() != 2:
+        raise ValueError(
+            f"Only tensors with 2 dimensions are supported, but got {tensor.dim()}"
+        )
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            chosen = PUBLIC["randperm"](rows, generator=generator)[:zeros]
+            tensor[chosen, column] = 0
+    return tensor
+
+
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform, so that variances stay the same both ways (Glorot and Bengio, 2010)."""
     into, out = _calculate_fan_in_and_fan_out(tensor)
@@ -172,3 +220,26 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     q = q.T if rows < columns else q
     values = PUBLIC["tensor"](np.ascontiguousarray(q) * gain)
     return _written(tensor, "copy_", values.reshape(tensor.shape))
+
+
+def _older(function: Any) -> Any:
+    """The name without an underscore, which warns."""
+    new = function.__name__
+    old = new.removesuffix("_")
+
+    def older(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    older.__name__, older.__doc__ = old, f"The older name of `{new}`."
+    return older
+
+
+uniform, normal, constant, eye = map(_older, (uniform_, normal_, constant_, eye_))
+dirac, sparse, orthogonal = map(_older, (dirac_, sparse_, orthogonal_))
+xavier_uniform, xavier_normal = map(_older, (xavier_uniform_, xavier_normal_))
+kaiming_uniform, kaiming_normal = map(_older, (kaiming_uniform_, kaiming_normal_))

@@ -1,11 +1,10 @@
-"""Linear maps, normalisation, attention."""
+"""Linear maps, lengths, attention."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from gradfn._dtype_info import finfo
 from gradfn.nn.dropouts import dropout
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
@@ -29,145 +28,6 @@ def normalize(
     """Vectors along `dim` divided by their p-norm, or by eps if that is smaller."""
     size = input.norm(p, dim, keepdim=True).clamp(min=eps)
     return input / size.expand_as(input)
-
-
-def _scaled(out: Tensor, weight: Any, bias: Any) -> Any:
-    if weight is not None:
-        out = out * weight
-    return out if bias is None else out + bias
-
-
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Any,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-) -> Any:
-    """Mean 0 and variance 1 over the last dims, then weight and bias."""
-    shape = (
-        (normalized_shape,)
-        if isinstance(normalized_shape, int)
-        else tuple(normalized_shape)
-    )
-    if tuple(input.shape[-len(shape) :]) != shape:
-        raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [*, "
-            f"{str(list(shape))[1:-1]}], but got input of size{list(input.shape)}"
-        )
-    dims = tuple(range(-len(shape), 0))
-    return _scaled(_standard(input, dims, eps), weight, bias)
-
-
-def _standard(input: Tensor, dims: Any, eps: float) -> Any:
-    away = input - input.mean(dims, True)
-    return away * ((away * away).mean(dims, True) + eps).rsqrt()
-
-
-def rms_norm(
-    input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None
-) -> Any:
-    """Divided by the root mean square over the last dims, then weight."""
-    eps = finfo(input.dtype).eps if eps is None else eps
-    dims = tuple(range(-len(normalized_shape), 0))
-    out = input * ((input * input).mean(dims, True) + eps).rsqrt()
-    return out if weight is None else out * weight
-
-
-def _channels(values: Any, ndim: int) -> Any:
-    """Values for each channel, which is dim 1."""
-    return None if values is None else values.reshape([1, -1, *[1] * (ndim - 2)])
-
-
-def batch_norm(
-    input: Tensor,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Any:
-    """Mean 0 and variance 1 of each channel (dim 1), of the batch or as running values.
-
-    In training the running values are updated in place.
-    """
-    ndim = input.dim()
-    if ndim < 2 and not input.numel():
-        return input.clone()
-    dims = (0, *range(2, ndim))
-    if training or running_mean is None:
-        n = input.numel() // max(input.shape[1], 1)
-        if training and n == 1:
-            raise ValueError(
-                "Expected more than 1 value per channel when training, got input size "
-                f"{input.shape}"
-            )
-        mean = input.mean(dims, True)
-        away = input - mean
-        var = (away * away).mean(dims, True)
-        if running_mean is not None:
-            unbiased = var.detach().reshape(-1) * (n / max(n - 1, 1))
-            _move(running_mean, mean.detach().reshape(-1), momentum)
-            _move(running_var, unbiased, momentum)
-        out = away * (var + eps).rsqrt()
-    else:
-        mean, var = _channels(running_mean, ndim), _channels(running_var, ndim)
-        out = (input - mean) * (var + eps).rsqrt()
-    return _scaled(out, _channels(weight, ndim), _channels(bias, ndim))
-
-
-def _move(running: Tensor, value: Tensor, momentum: float) -> None:
-    running.mul_(1 - momentum).add_(value.to(running.dtype), alpha=momentum)
-
-
-def instance_norm(
-    input: Tensor,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Any:
-    """Mean 0 and variance 1 of each channel of each sample."""
-    ndim = input.dim()
-    if not use_input_stats:
-        return batch_norm(
-            input, running_mean, running_var, weight, bias, False, momentum, eps
-        )
-    dims = tuple(range(2, ndim))
-    if running_mean is not None:
-        n = input.numel() // (input.shape[0] * input.shape[1])
-        mean = input.detach().mean(dims).mean(0)
-        var = input.detach().var(dims, correction=0).mean(0) * (n / max(n - 1, 1))
-        _move(running_mean, mean, momentum)
-        _move(running_var, var, momentum)
-    out = _standard(input, dims, eps)
-    return _scaled(out, _channels(weight, ndim), _channels(bias, ndim))
-
-
-def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-) -> Any:
-    """Mean 0 and variance 1 over groups of channels of each sample."""
-    n, channels = input.shape[:2]
-    if channels % num_groups:
-        raise RuntimeError(
-            "Expected number of channels in input to be divisible by num_groups, but got input "
-            f"of shape {list(input.shape)} and num_groups={num_groups}"
-        )
-    size = input.numel() // max(n * num_groups, 1)
-    flat = input.reshape(n, num_groups, size)
-    out = _standard(flat, (-1,), eps).reshape(input.shape)
-    ndim = input.dim()
-    return _scaled(out, _channels(weight, ndim), _channels(bias, ndim))
 
 
 def local_response_norm(

@@ -12,7 +12,7 @@ from gradfn.ops.rule import op
 from gradfn.ops.sizes import wrapped
 from gradfn.ops.statistics import vector_norm
 from gradfn.ops.world import RAW, public
-from gradfn.tensor import Tensor, method
+from gradfn.tensor import Tensor, method, wrap
 
 _MANY = 25  # from so many rows on, Euclidean distances come from a product of matrices
 _BLOCK = 1 << 20  # elements of differences at a time
@@ -115,6 +115,25 @@ def cdist(
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     return _cdist_row(x1, x2, float(p), _MODES[compute_mode])
+
+
+@public
+def pdist(input: Tensor, p: float = 2.0) -> Any:
+    """The p-norm distances between all pairs of rows: (n·(n - 1)/2,) for n rows.
+
+    In the order of the upper triangle. RuntimeErrors.
+    """
+    a = input._array
+    if a.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {a.ndim}D")
+    if a.dtype.kind != "f":
+        raise RuntimeError(
+            f"pdist only supports floating-point dtypes, got: {kind_name(a.dtype)}"
+        )
+    if not p >= 0:
+        raise RuntimeError(f"pdist only supports non-negative p values, got {p}")
+    rows, columns = (wrap(i) for i in np.triu_indices(a.shape[0], 1))
+    return _cdist_row(input, input, float(p), False)[rows, columns]
 
 
 # -- renorm ------------------------------------------------------------------------------

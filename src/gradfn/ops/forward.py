@@ -189,7 +189,8 @@ class Pushing:
         name, _, what = n.rpartition("_")
         if name == op.many:
             return [getattr(t._array, what) for t in self.tensors]
-        return getattr(self.tensors[op.takes.index(name)]._array, what)
+        t = self.tensors[op.takes.index(name)]
+        return None if t is None else getattr(t._array, what)
 
 
 class Source(Node):

@@ -363,19 +363,28 @@ class Source:
             return self.save_output(n, f"out[{row.outputs.index(n)}]")
         if n.endswith("_shape") and n[:-6] == row.many:
             return [f"node._{n} = [t._array.shape for t in {row.many}]"]
-        if n.endswith("_shape") and n[:-6] in row.takes:
-            return [f"node._{n} = {n[:-6]}._array.shape"]
-        if n.endswith("_dtype") and n[:-6] in row.takes:
-            return [f"node._{n} = {n[:-6]}._array.dtype"]
+        t, _, what = n.rpartition("_")
+        if what in ("shape", "dtype") and t in row.takes:
+            empty = f"None if {t} is None else " if t in row.optional else ""
+            return [f"node._{n} = {empty}{t}._array.{what}"]
         if n in row.params:
             return [f"node._{n} = {n}"]
         raise TypeError(f"{row.name}: a formula asks for {n!r}, which nobody knows")
 
     def save_output(self, n: str, out: str) -> list[str]:
+        # Outputs that are saved together share a cell: the node has one, and all of them
+        # have to be as they were.
+        first = next(x for x in self.slots() if x[1:] in ("result", *self.row.outputs))
+        if first == f"_{n}":
+            cell = [
+                f"if {out}._cell is None: {out}._cell = Cell()",
+                f"node.cell = {out}._cell",
+            ]
+        else:
+            cell = [f"{out}._cell = node.cell"]
         return [
             f"node._{n} = {out}._array",
-            f"if {out}._cell is None: {out}._cell = Cell()",
-            f"node.cell = {out}._cell",
+            *cell,
             f"note_version(node, '{n}', node.cell)",
         ]
 
