@@ -53,6 +53,7 @@ from gradfn.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from gradfn.ops.late import FUNCTIONS as _OPS_LATE
 from gradfn.ops.world import PUBLIC as _PUBLIC
 from gradfn.printing import set_printoptions
 from gradfn.tensor import Size, Tensor
@@ -69,7 +70,7 @@ cfloat = complex64
 cdouble = complex128
 newaxis = None
 
-globals().update(_PUBLIC)  # every op
+globals().update(_PUBLIC)  # every op but those of _OPS_LATE
 
 # Most programs use none of these, so they are imported when they are first named.
 _LATE = [
@@ -91,6 +92,7 @@ _LATE = [
     "utils",
 ]
 _LATE_FUNCTIONS = {
+    **dict.fromkeys(_OPS_LATE, "ops.late"),
     "GradScaler": "amp",
     "autocast": "amp",
     "compile": "compiler",

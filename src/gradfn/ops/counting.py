@@ -19,10 +19,6 @@ from gradfn.tensor import Tensor, method, wrap
 # -- histograms ------------------------------------------------------------------------
 
 
-_HISTOGRAM = result_type("histogram", "hist bin_edges")
-_HISTOGRAMDD = result_type("histogramdd", "hist bin_edges")
-
-
 def _bounds(column: Any, given: Any, dim: int) -> tuple[float, float]:
     """Where the bins of a dim begin and end. RuntimeErrors."""
     if given is not None:
@@ -136,7 +132,7 @@ def histogram(
     flat = input.detach().reshape(-1, 1)
     heavy = None if weight is None else weight.detach().reshape(-1)
     hist, edges = _histogram("histogram", flat, [bins], range, heavy, density)
-    result = _HISTOGRAM(hist, edges[0])
+    result = result_type("histogram", "hist bin_edges")(hist, edges[0])
     if out is None:
         return result
     from gradfn.ops.names import into
@@ -163,7 +159,7 @@ def histogramdd(
         )
     x = input.detach()
     hist, edges = _histogram("histogramdd", x, bins, range, weight, density)
-    return _HISTOGRAMDD(hist, tuple(edges))
+    return result_type("histogramdd", "hist bin_edges")(hist, tuple(edges))
 
 
 # -- places ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradfn.ops.names import into
-from gradfn.ops.world import PUBLIC
+from gradfn.ops.world import LATE, PUBLIC
 from gradfn.tensor import Tensor, from_array, method
 
 # NumPy's ufuncs whose op is called otherwise here.
@@ -93,7 +93,7 @@ def as_result(x: Any) -> Any:
 def _find(ufunc: Any) -> Any:
     """The op of a ufunc, NumPy's or SciPy's; None if there is none."""
     name = _OPS.get(ufunc.__name__, ufunc.__name__)
-    if name in PUBLIC:
+    if name in PUBLIC or name in LATE:
         return PUBLIC[name]
     if name == "positive":
         return lambda x: x

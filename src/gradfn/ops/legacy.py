@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import BY_NUMPY
+from gradfn.ops.late import IN_PLACE
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Size, Tensor, method, wrap
 
@@ -82,16 +83,6 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     return as_class(self, cls)
 
 
-# Methods that write in place, which torch has as functions too.
-_IN_PLACE = """
-abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
-ceil clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad detach erf erfc exp exp2
-expm1 fill fix floor frac gcd index_put lcm ldexp log log10 log1p log2 logit nan_to_num neg
-negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt square tan tanh
-trunc xlogy zero
-"""
-
-
 def _function(name: str) -> Any:
     def write(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return getattr(input, name)(*args, **kwargs)  # type: ignore[no-any-return]
@@ -101,6 +92,5 @@ def _function(name: str) -> Any:
     return write
 
 
-for _name in _IN_PLACE.split():
-    if hasattr(Tensor, f"{_name}_"):
-        PUBLIC[f"{_name}_"] = _function(f"{_name}_")
+for _name in IN_PLACE.split():
+    PUBLIC[f"{_name}_"] = _function(f"{_name}_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import isfinite
 from operator import index
 from typing import Any
@@ -433,12 +433,12 @@ def picking(name: str, kernel: Any, **options: Any) -> Any:
         self=picked_grad,
         **options,
     ).function
-    kind: Any = result_type(name, "values indices")
-    return lambda *args: kind(*function(*args))
+    return lambda *args: result_type(name, "values indices")(*function(*args))
 
 
+@cache
 def result_type(name: str, outputs: str) -> Any:
-    """A named tuple as rows make for several results."""
+    """A named tuple as rows make for several results; it is made when it is needed."""
     row = Op(f"{name}(self)", np.asarray, rules={}, outputs=outputs)
     return _result_type(row)
 

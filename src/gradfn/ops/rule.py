@@ -83,9 +83,12 @@ class Op:
         self.signature = rest.rpartition(")")[0]
         self.names = parameters(self.signature)  # with the bare star
         self.params = [p for p in self.names if p != "*"]
-        taken = [p for p in self.params if re.fullmatch(OWN, p)]
+        taken = [p for p in self.params if OWN_NAME(p)]
         if taken:  # generated code means something else by it
             raise ValueError(f"{self.name}: call the parameter {taken[0]} something else")
+        strange = [p for p in rules if p not in self.params]
+        if strange:
+            raise TypeError(f"{self.name}: {strange[0]!r} is neither option nor argument")
         self.kernel = kernel
         self.rules = rules
         self.takes = [
@@ -191,8 +194,7 @@ def op(signature: str, kernel: Callable[..., Any], **options: Any) -> Op:
     method = options.pop("method", True)
     inplace = options.pop("inplace", False)
     public = options.pop("function", True)
-    names = set(parameters(signature.partition("(")[2].rpartition(")")[0]))
-    rules = {k: options.pop(k) for k in list(options) if k in names and k not in known}
+    rules = {k: options.pop(k) for k in list(options) if k not in known}
     row = Op(signature, kernel, rules=rules, **options)
     TABLE[row.name] = row
     if public:
@@ -274,6 +276,7 @@ def _execute(name: str, source: str, row: Op) -> dict[str, Any]:
 
 # The names in generated text that mean another thing for each row.
 OWN = r"OP|WRITER|kernel|direct|Node[01]|record|result_type|rule_\w+|raw_rule_\w+"
+OWN_NAME = re.compile(OWN).fullmatch
 
 # Where all generated code runs: one dict, so that what ops have in common stays cached.
 SPACE: dict[str, Any] = {

@@ -15,6 +15,9 @@ def parameters(signature: str) -> list[str]:
 
 
 def split(signature: str) -> list[str]:
+    """The parts between the commas of a signature; those inside brackets stay."""
+    if "(" not in signature and "[" not in signature and "{" not in signature:
+        return [p.strip() for p in signature.split(",") if p.strip()]
     depth, start, parts = 0, 0, []
     for i, c in enumerate(signature):
         depth += (c in "([{") - (c in ")]}")

@@ -7,6 +7,7 @@ Rows put themselves here.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -32,7 +33,20 @@ class World:
 
 RAW, RECORDED = World("raw"), World("recorded")
 
-PUBLIC: Final[dict[str, Any]] = {}  # what `gradfn.<name>` is, for each op
+LATE: Final[dict[str, str]] = {}  # in which module of gradfn.ops a name is, if not loaded
+
+
+class Names(dict[str, Any]):
+    """Functions by name, of which some are loaded when they are asked for: see late.py."""
+
+    def __missing__(self, name: str) -> Any:
+        if name not in LATE:
+            raise KeyError(name)
+        importlib.import_module(f"gradfn.ops.{LATE[name]}")
+        return self[name]
+
+
+PUBLIC: Final = Names()  # what `gradfn.<name>` is, for each op
 
 
 def public(function: F) -> F:
