@@ -30,12 +30,13 @@ class Figure:
     @classmethod
     def of_times(cls, name: str, limit: float, rounds: Sequence[Round]) -> Self:
         """Ratios are taken within a round, and PyTorch's time as information."""
+        by_hand = "numpy" in rounds[0]
         return cls(
             name,
             limit,
             "×",
             median(ratios(rounds, "candidate")),
-            median(ratios(rounds, "numpy")),
+            median(ratios(rounds, "numpy")) if by_hand else None,
             median(each["torch"] for each in rounds) * 1e6,
             "µs",
             rounds,

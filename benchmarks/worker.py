@@ -17,6 +17,7 @@ from typing import Any
 import by_hand
 import catalogue
 import numpy as np
+import single
 import workloads
 
 SAMPLE = 1000  # of the elements of a result
@@ -36,11 +37,11 @@ class Runner:
 
     def prepare(self, name: str) -> None:
         self.workload = None  # the last one's memory is free before this one's is taken
-        entry = catalogue.BY_NAME[name]
+        entry = catalogue.BY_NAME.get(name) or single.ENTRIES[name]
         if self.torch is None:
             self.workload = getattr(by_hand, entry.function)(*entry.arguments)
         else:
-            make = getattr(workloads, entry.function)
+            make = getattr(workloads, entry.function, single.single)
             self.workload = make(self.torch, *entry.arguments)
 
     def check(self) -> list[dict[str, Any]]:
