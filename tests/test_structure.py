@@ -39,6 +39,7 @@ LAYERS = [
         "compiler",
         "cuda",
         "distributions",
+        "drawing",
         "hub",
         "jit",
         "library",

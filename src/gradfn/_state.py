@@ -2,10 +2,11 @@
 
 Note [One integer for every mode]
     Each op must know whether to record, and whether any of the rare features (saved
-    tensor hooks, anomaly mode, inference mode, forward AD) is on. All of them are bits
-    of one integer in one ContextVar, read once per op: 15 ns, where threading.local
-    takes 60. `mode() == GRAD` is the plain case. A new thread starts from the default,
-    so grad mode is per thread, as in PyTorch; an asyncio task has its own copy.
+    tensor hooks, anomaly mode, inference mode, forward AD, observers) is on. All of them
+    are bits of one integer in one ContextVar, read once per op: 15 ns, where
+    threading.local takes 60. `mode() == GRAD` is the plain case. A new thread starts from
+    the default, so grad mode is per thread, as in PyTorch; an asyncio task has its own
+    copy.
 
 Note [No RuntimeWarning]
     PyTorch says nothing about overflow or 0/0, NumPy warns. `np.errstate` around each
@@ -30,6 +31,7 @@ ANOMALY = 4  # nodes remember where in the program they were made
 INFERENCE = 8  # results are inference tensors
 FORWARD = 16  # inside Function.forward: intermediates are marked
 TRANSFORMS = 32  # forward mode or vmap is at work
+OBSERVED = 64  # somebody is told what is recorded and run: graph.observe
 
 MODE: ContextVar[int] = ContextVar("gradfn_mode", default=GRAD)
 mode: Callable[[], int] = MODE.get

@@ -9,6 +9,7 @@ are never looked at, and an uncaught exception is left to the interpreter to rep
 from __future__ import annotations
 
 import builtins
+import importlib
 import importlib.util
 import io
 import os
@@ -28,9 +29,12 @@ usage: gradfn run PROGRAM.py [ARGUMENT ...]
        gradfn run -c CODE [ARGUMENT ...]
        gradfn run - [ARGUMENT ...]
 
-Run a program written for PyTorch, with gradfn standing in as `torch`.
+       gradfn show [OPTIONS] PROGRAM.py [ARGUMENT ...]
+
+run: run a program written for PyTorch, with gradfn standing in as `torch`.
 Everything after the program is the program's own. `-` reads it from
 standard input.
+show: run it, then draw the graph of its last backward pass.
 
 options:
   -h, --help     show this text
@@ -51,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         case ["run", *rest]:
             return _run(rest)
+        case ["show" as tool, *rest]:
+            return _use(tool, rest)
         case [other, *_]:
             return _refuse(f"gradfn: no command {other!r}; try `gradfn --help`")
     raise AssertionError("every list matches")
@@ -68,6 +74,33 @@ def _versions() -> str:
 def _refuse(message: str, status: int = 2) -> int:
     print(message, file=sys.stderr)
     return status
+
+
+# --- the tools ----------------------------------------------------------------------
+
+# command: the module with its click.Command, which gives what is to be done
+_TOOLS = {"show": "gradfn.drawing.command"}
+
+
+def _use(tool: str, arguments: list[str]) -> int:
+    """Carry out a tool's command. What it does to a program runs outside of click."""
+    try:
+        module = importlib.import_module(_TOOLS[tool])
+        import click
+    except ModuleNotFoundError as error:
+        if error.name not in ("click", "rich"):
+            raise
+        return _refuse(
+            f"gradfn {tool} needs {error.name}, which is not installed: "
+            "pip install 'gradfn[cli]'"
+        )
+    command = getattr(module, tool)
+    try:
+        done = command.main(arguments, f"gradfn {tool}", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return int(done(_run) if callable(done) else done or 0)
 
 
 # --- gradfn run ---------------------------------------------------------------------

@@ -108,6 +108,7 @@ class Extra:
         "hooks",
         "inference",
         "intermediate",
+        "notes",
         "post_hooks",
         "retains_grad",
         "tangents",
@@ -122,6 +123,7 @@ class Extra:
         self.intermediate = False  # computed from inputs inside Function.forward
         self.inference = False  # made in inference mode
         self.tangents: Any = None  # or Tangents: {Level: tangent}
+        self.notes: Any = None  # what an observer wrote down here
 
 
 INTERMEDIATE: Final = Extra()  # of tensors that Function.forward computed, no more

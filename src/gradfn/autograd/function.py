@@ -184,7 +184,7 @@ class Function(metaclass=FunctionMeta):
                     keep(ctx, (out,))
                     break
             if flags & ~GRAD:
-                finish(ctx, flags)
+                finish(ctx, flags, out)
         return out
 
 
@@ -284,7 +284,7 @@ def finished(ctx: FunctionNode, args: Any, out: Any, flags: int) -> Any:
     if ctx.needs:
         keep(ctx, outs)
         if flags & ~GRAD:
-            finish(ctx, flags)
+            finish(ctx, flags, outs)
     return result
 
 

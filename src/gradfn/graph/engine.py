@@ -23,6 +23,7 @@ from gradfn._state import (
     ANOMALY,
     GRAD,
     MODE,
+    OBSERVED,
     TRANSFORMS,
     mode,
     quiet,
@@ -32,7 +33,6 @@ from gradfn._state import (
     set_mode,
     trouble,
 )
-from gradfn.graph.anomaly import watched
 from gradfn.graph.gradient import (
     IN_DICT,
     accumulate_array,
@@ -457,23 +457,6 @@ class RecordedRun(Run):
         return grad if type(grad) is not Parts else None
 
 
-class WatchedRun(Run):
-    """A backward pass in anomaly mode."""
-
-    def straight(self, node: Any, g: Any) -> tuple[Any, Any]:
-        return node, g
-
-    def apply(self, node: Any, g: Any, needs: int) -> Any:
-        return watched(node, g, needs, super().apply)
-
-
-class WatchedRecordedRun(RecordedRun):
-    """The same, recorded."""
-
-    def apply(self, node: Any, g: Any, needs: int) -> Any:
-        return watched(node, g, needs, super().apply)
-
-
 def nothing(needs: int) -> Any:
     """What a node gives for each of its arguments if no gradient has reached it."""
     return (None,) * needs.bit_count() if needs & (needs - 1) else None
@@ -541,10 +524,11 @@ def backward(
     leaves among them get their gradient in .grad all the same.
     """
     on_tensors = create_graph or MODE.get() & TRANSFORMS
-    if MODE.get() & ANOMALY:
-        kind: type[Run] = WatchedRecordedRun if on_tensors else WatchedRun
-    else:
-        kind = RecordedRun if on_tensors else Run
+    kind: type[Run] = RecordedRun if on_tensors else Run
+    if MODE.get() & (ANOMALY | OBSERVED):
+        from gradfn.graph.watching import watched_kind
+
+        kind = watched_kind(kind, MODE.get())
     task = kind(keep)
     if captures is not None:
         task.captures, task.into_grad = captures, into_grad

@@ -40,6 +40,7 @@ class NodeExtra:
 
     __slots__ = (
         "metadata",
+        "notes",
         "packed",
         "parent",
         "post_hooks",
@@ -59,6 +60,7 @@ class NodeExtra:
         self.metadata: dict[Any, Any] | None = None
         self.packed: dict[str, Any] | None = None  # slots that saved-tensor hooks hold
         self.trace: list[str] | None = None
+        self.notes: Any = None  # what an observer wrote down here
         self.written: Any = (
             None  # (weak CopySlices, chain) if its result went into a view
         )

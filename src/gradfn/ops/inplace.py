@@ -65,7 +65,7 @@ def written(op: Any, tensors: Any, args: Any, arrays: Any) -> Tensor:
             note_version(node, "result", node.cell)
         rebase(t, node)
         if flags & ~GRAD:
-            finish(node, flags)
+            finish(node, flags, t)
     if old is not None:
         after_write(op, t, old, tensors, args)
     return t  # type: ignore[no-any-return]

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from gradfn import _state
-from gradfn._state import ANOMALY, FORWARD, GRAD, INFERENCE, SAVED_HOOKS, TRANSFORMS
+from gradfn._state import (
+    ANOMALY,
+    FORWARD,
+    GRAD,
+    INFERENCE,
+    OBSERVED,
+    SAVED_HOOKS,
+    TRANSFORMS,
+)
 from gradfn.graph import saved
 from gradfn.graph.node import Node, Output, node_extra, output_of
 from gradfn.graph.transforms import WORK
@@ -30,7 +38,7 @@ def rare(op: Any, mode: int, out: Any, tensors: Any, args: Any) -> None:
     if mode & GRAD and op.rules:
         node = record(op, out, tensors, args)
         if node is not None:
-            finish(node, mode)
+            finish(node, mode, out)
     if mode & TRANSFORMS and WORK.get().levels:
         from gradfn.ops.forward import push
 
@@ -90,8 +98,9 @@ def record(op: Any, out: Any, tensors: Any, args: Any) -> Node | None:
     return node  # type: ignore[no-any-return]
 
 
-def finish(node: Node, mode: int) -> None:
-    """What saved-tensor hooks and anomaly mode want of a new node."""
+def finish(node: Node, mode: int, out: Any) -> None:
+    """What saved-tensor hooks, anomaly mode and observers want of the new node of `out`
+    (a tensor or several)."""
     if mode & SAVED_HOOKS:
         from gradfn.graph.packing import pack_node
 
@@ -100,6 +109,10 @@ def finish(node: Node, mode: int) -> None:
         from gradfn.graph.anomaly import remember
 
         remember(node)
+    if mode & OBSERVED:
+        from gradfn.graph.observe import made
+
+        made(node, out)
 
 
 def take(node: Any, slot: str, value: Any) -> Any:
