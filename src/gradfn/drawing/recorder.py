@@ -7,6 +7,7 @@ and what it had saved. Without it nothing of this is kept, and nothing is paid.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,13 +18,12 @@ from typing import Any
 
 import numpy as np
 
-import gradfn
 from gradfn.drawing.saved import Saved, saved_by
 from gradfn.graph.node import Node, Output, Parts, edges_of, node_extra
 from gradfn.graph.observe import Observer, observed
 from gradfn.tensor import Tensor, extra_of
 
-_OURS = (str(Path(gradfn.__file__).parent) + "/", "<gradfn", "<frozen")
+_OURS = (str(Path(__file__).parents[1]) + os.sep, "<gradfn", "<frozen")
 
 
 @dataclass(frozen=True, slots=True)
