@@ -26,6 +26,26 @@ class TreeSpec(NamedTuple):
 
 LEAF = TreeSpec(None, None, ())
 
+# What `register_pytree_node` was given for each type: how it is taken apart and put together.
+REGISTERED: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
+    unflatten_fn: Callable[[Iterable[Any], Any], Any],
+    **_: Any,
+) -> None:
+    """Makes a class of the user's a container.
+
+    `flatten_fn(x)` gives its children and a context, `unflatten_fn(children, context)` the
+    container again. ValueError if the class is known already. Other options of PyTorch's
+    (for export and serialisation) have no meaning here.
+    """
+    if cls in REGISTERED:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    REGISTERED[cls] = (flatten_fn, unflatten_fn)
+
 
 SEQUENCES = (tuple, list)
 CONTAINERS = (tuple, list, dict, deque)  # the rest are their subclasses
@@ -47,6 +67,9 @@ def children(tree: Any) -> tuple[Any, Any, list[Any]] | None:
         return kind, (tree.default_factory, tuple(tree)), list(tree.values())
     if kind is deque:
         return kind, tree.maxlen, list(tree)
+    if kind in REGISTERED:
+        inner, context = REGISTERED[kind][0](tree)
+        return kind, context, list(inner)
     if _is_named(tree):
         return kind, None, list(tree)
     return None
@@ -61,7 +84,7 @@ def tree_flatten(tree: Any) -> tuple[list[Any], TreeSpec]:
     leaves: list[Any] = []
     specs = []
     for child in inner:
-        if isinstance(child, CONTAINERS):
+        if isinstance(child, CONTAINERS) or type(child) in REGISTERED:
             some, spec = tree_flatten(child)
             leaves += some
             specs.append(spec)
@@ -92,6 +115,8 @@ def _build(leaves: Any, spec: TreeSpec) -> Any:
         return defaultdict(context[0], zip(context[1], inner, strict=True))
     if kind is deque:
         return deque(inner, context)
+    if kind in REGISTERED:
+        return REGISTERED[kind][1](inner, context)
     return kind(*inner)
 
 
@@ -107,6 +132,11 @@ def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     return tree_unflatten(map(function, leaves, *others), spec)
 
 
+def tree_map_only(kinds: Any, function: Callable[..., Any], tree: Any) -> Any:
+    """The container with `function` applied to the leaves of some types."""
+    return tree_map(lambda x: function(x) if isinstance(x, kinds) else x, tree)
+
+
 def broadcast_prefix(prefix: Any, spec: TreeSpec) -> list[Any] | None:
     """A leaf of `prefix` for each leaf of a tree of which it is the upper part.
 
@@ -116,7 +146,7 @@ def broadcast_prefix(prefix: Any, spec: TreeSpec) -> list[Any] | None:
     if parts is None:
         return [prefix] * spec.num_leaves
     kind, context, inner = parts
-    same = kind is spec.kind or {kind, spec.kind} <= {list, tuple}
+    same = kind is spec.kind or (kind is tuple and hasattr(spec.kind, "_fields"))
     if not same or len(inner) != len(spec.children) or context != spec.context:
         return None
     found: list[Any] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gradfn._state import TRANSFORMS, mode
+from gradfn._state import FORWARD, TRANSFORMS, mode
 from gradfn.autograd.grad_mode import Guard
 from gradfn.graph.tangent import Level, levels, set_tangent, tangent, without
 from gradfn.graph.transforms import IDLE, WORK, start, work
@@ -133,4 +133,14 @@ class _set_fwd_grad_enabled(Guard):
 
 
 def _is_fwd_grad_enabled() -> bool:
+    """Is forward mode on here? Not inside of a Function's forward."""
+    if mode() & FORWARD:
+        return False
     return bool(mode() & TRANSFORMS) or WORK.get() == IDLE
+
+
+def __getattr__(name: str) -> int:
+    """PyTorch's `_current_level`: the number of the innermost level, -1 without any."""
+    if name == "_current_level":
+        return len(levels()) - 1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

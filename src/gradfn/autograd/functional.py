@@ -186,6 +186,7 @@ def hessian(
 
     def single(*args: Tensor) -> Tensor:
         out = func(*args)
+        _as_tuple(out, _OUTPUTS, "hessian")
         _check_single_number("hessian", out)
         return out.reshape(())  # type: ignore[no-any-return]
 
@@ -210,7 +211,7 @@ def _row_by_row(
     for place, out in enumerate(outputs):
         _check_real(out)
         units = PUBLIC["eye"](out.numel(), dtype=out.dtype).reshape(
-            out.numel(), *out.shape
+            (out.numel(), *out.shape)
         )
         rows = []
         for unit in units:
@@ -248,7 +249,7 @@ def _all_rows(
     sizes = [out.numel() for out in outputs]
     parts = [column.split(sizes) for column in columns]
     return [
-        tuple(part[i].reshape(*out.shape, *part[i].shape[1:]) for part in parts)
+        tuple(part[i].reshape((*out.shape, *part[i].shape[1:])) for part in parts)
         for i, out in enumerate(outputs)
     ]
 

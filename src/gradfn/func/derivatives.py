@@ -43,9 +43,15 @@ def fresh(tree: Any) -> tuple[Any, list[Tensor]]:
 
     def alias(x: Any) -> Any:
         if not isinstance(x, Tensor):
-            return x
+            raise ValueError(
+                f"Thing passed to transform API must be Tensor, got {type(x)}: derivatives "
+                "are taken by tensors; leave other arguments out of argnums"
+            )
         if x._array.dtype.kind not in "fc":
-            return x
+            raise RuntimeError(
+                "only Tensors of floating point dtype can require gradients, got one of "
+                f"{x.dtype} to derive by"
+            )
         if x.requires_grad and MODE.get() & GRAD:
             return x.view_as(x)
         out = detached(x)
@@ -105,7 +111,25 @@ def split_aux(name: str, got: Any, has_aux: bool) -> tuple[Any, Any]:
             f"{name}: output of function f should be a tuple: (output, aux) if has_aux is "
             "True"
         )
+    for x in tree_flatten(got[1])[0]:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)} in aux")
     return got
+
+
+def check_results(name: str, outs: list[Any]) -> None:
+    """RuntimeError unless a function returned tensors, and one at least."""
+    if not outs or (len(outs) == 1 and outs[0] is None):
+        raise RuntimeError(
+            f"{name}: Expected f to be a function that has non-empty output (got output = "
+            f"{outs})"
+        )
+    for t in outs:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type "
+                f"{type(t)}"
+            )
 
 
 # -- grad ------------------------------------------------------------------------------
@@ -264,11 +288,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         got = func(*inner)
         output, aux = split_aux("vjp(f, *primals)", got, has_aux)
         outs, spec = tree_flatten(output)
-        for t in outs:
-            if not isinstance(t, Tensor):
-                raise RuntimeError(
-                    f"vjp(f, ...): Expected f(*args) to return only tensors, got {type(t)}"
-                )
+        check_results("vjp(f, *primals)", outs)
+        check_floating(outs)
         closed = not recorded or is_closed(_tensors((output, aux)), leaves)
     flat, in_spec = tree_flatten(inner)
 
@@ -295,16 +316,27 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (shown, vjp_fn, released(aux, closed)) if has_aux else (shown, vjp_fn)
 
 
+def check_floating(outs: list[Tensor]) -> None:
+    """RuntimeError if an output is of a kind that has no derivative."""
+    for t in outs:
+        if not _is_float(t):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, "
+                f"got Tensor with dtype {t.dtype}"
+            )
+
+
 def _is_float(t: Any) -> bool:
     return isinstance(t, Tensor) and t._array.dtype.kind in "fc"
 
 
 def check_cotangents(outs: list[Tensor], seeds: list[Any]) -> None:
     """RuntimeError if one has not its output's shape."""
-    for t, s in zip(outs, seeds, strict=True):
+    for i, (t, s) in enumerate(zip(outs, seeds, strict=True)):
         if isinstance(s, Tensor) and s._array.shape != t._array.shape:
             raise RuntimeError(
-                f"vjp: a cotangent has shape {list(s.shape)}, its output {list(t.shape)}"
+                f"Mismatch in shape: grad_output[{i}] has a shape of {s.shape} and "
+                f"output[{i}] has a shape of {t.shape}."
             )
 
 
@@ -341,12 +373,7 @@ def jvp(
         got = func(*tree_unflatten(duals, spec))
         output, aux = split_aux("jvp(f, primals, tangents)", got, has_aux)
         outs, out_spec = tree_flatten(output)
-        for t in outs:
-            if not isinstance(t, Tensor):
-                raise RuntimeError(
-                    "jvp(f, primals, tangents): Expected f(*args) to return only tensors, "
-                    f"got {type(t)}"
-                )
+        check_results("jvp(f, primals, tangents)", outs)
         pairs = [unpack_dual(t) for t in outs]
         aux = tree_map(lambda t: unpack_dual(t)[0] if isinstance(t, Tensor) else t, aux)
     pushed = [_tangent(p, v, strict) for p, v in pairs]
@@ -369,17 +396,18 @@ def _tangent(primal: Tensor, tangent: Tensor | None, strict: bool) -> Tensor:
 
 
 def check_inputs(flat: list[Any], ways: list[Any]) -> None:
-    """RuntimeError unless primals and tangents are non-empty tensors."""
-    if not flat:
-        raise RuntimeError(
-            "jvp(f, primals, tangents): Expected at least one Tensor in primals"
-        )
-    for x in (*flat, *ways):
-        if not isinstance(x, Tensor):
+    """RuntimeError unless primals and tangents are tensors, and there is one."""
+    for name, found in (("primals", flat), ("tangents", ways)):
+        if not found:
             raise RuntimeError(
-                "jvp(f, primals, tangents): Expected primals and tangents to hold only "
-                f"tensors, got {type(x)}"
+                f"jvp(f, primals, tangents): Expected {name} to contain at least one Tensor."
             )
+        for x in found:
+            if not isinstance(x, Tensor):
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, "
+                    f"got {type(x)}"
+                )
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -396,15 +424,17 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         ways, way_spec = tree_flatten(tangents)
         if way_spec != spec:
             raise RuntimeError(
-                "Expected the tangents to have the same structure as primals: "
-                f"{spec}, got {way_spec}"
+                f"Expected the tangents {way_spec} to have the same argspec as the primals "
+                f"{spec}"
             )
-        for x, v in zip(flat, ways, strict=True):
-            if x.shape != v.shape or x.dtype != v.dtype:
-                raise RuntimeError(
-                    f"Expected a tangent of shape {list(x.shape)} and dtype {x.dtype}, got "
-                    f"{list(v.shape)} and {v.dtype}"
-                )
+        for i, (x, v) in enumerate(zip(flat, ways, strict=True)):
+            for what in ("shape", "dtype"):
+                given, due = getattr(v, what), getattr(x, what)
+                if given != due:
+                    raise RuntimeError(
+                        f"tangent:{i} with {what} {given} in flattened pytree doesn't match "
+                        f"the {what} {due} of the corresponding primal."
+                    )
         return jvp(func, primals, tangents)[1]
 
     return output, jvp_fn

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from gradfn._state import TRANSFORMS, mode
 from gradfn.graph.batched import (
     BatchedArray,
@@ -25,13 +27,15 @@ from gradfn.graph.batched import (
 from gradfn.graph.tangent import levels_of
 from gradfn.graph.transforms import Batch, outside
 from gradfn.graph.view import MULTI, mark_view
+from gradfn.ops.admit import number
 from gradfn.ops.inplace import written
 from gradfn.ops.pointwise import is_pointwise
 from gradfn.ops.rare import dim_error, rare
-from gradfn.tensor import Tensor
+from gradfn.tensor import Tensor, from_array
 
 RULES: dict[str, Callable[[Call], Any]] = {}
-LOOPED: set[str] = set()  # rows for which the loop was warned of
+NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+LOOPED: set[str] = set()  # rows for which there was a loop; it is warned of once
 
 
 def rule(names: str) -> Callable[[Any], Any]:
@@ -143,7 +147,7 @@ def _results(row: Any, values: Any, tensors: Any, args: Any, batch: Batch) -> An
     flags = mode()
     if flags & ~TRANSFORMS or (outs and levels_of(outs[0])):
         if None in tensors:  # a number stands for a tensor
-            args = tuple(_as_tensor(row, p, x) for p, x in zip(row.params, args))
+            args = _as_tensors(row, args)
             tensors = _tensors(row, args)
         rare(row, flags, outs if many else outs[0], tensors, args)
     if not many:
@@ -160,13 +164,18 @@ def row_result(row: Any, outs: list[Tensor]) -> Any:
     return SPACE[f"result_type_{row.name}"](*outs)
 
 
-def _as_tensor(row: Any, name: str, x: Any) -> Any:
-    """A number that stands for a tensor as one, as a node saves it."""
-    if name not in row.takes or x is None or isinstance(x, Tensor):
-        return x
-    from gradfn.ops.world import PUBLIC
-
-    return PUBLIC["tensor"](x)
+def _as_tensors(row: Any, args: Any) -> tuple[Any, ...]:
+    """The arguments with tensors for the numbers among them, as a node saves them: of the
+    dtype that a number takes beside the others."""
+    like = next(x._array.dtype for x in args if isinstance(x, Tensor))
+    return tuple(
+        x
+        if name not in row.takes or x is None or isinstance(x, Tensor)
+        else number(x, like)
+        if isinstance(x, NUMBERS)
+        else from_array(x)
+        for name, x in zip(row.params, args, strict=True)
+    )
 
 
 def for_all(row: Any, args: Any, batch: Batch) -> Any:
@@ -179,8 +188,10 @@ def for_all(row: Any, args: Any, batch: Batch) -> Any:
         got = found(call)
         if got is not NotImplemented:
             return got
-    if row.name not in LOOPED and not row.name.startswith("_"):
+    if row.name not in LOOPED:
         LOOPED.add(row.name)
+        if row.name.startswith("_"):  # the user does not know it
+            return loop(row.function, _arguments(row, args), batch)
         warnings.warn(
             "There is a performance drop because we have not yet implemented the batching "
             f"rule for {row.name}; it is computed sample by sample.",
@@ -218,6 +229,18 @@ def _sample(x: Any, i: int, batch: Batch) -> Any:
     return x
 
 
+def take_function(function: Any, args: Any, kwargs: Any) -> Any:
+    """What a function without a derivative gives for each sample of batched tensors."""
+    from gradfn._pytree import tree_leaves, tree_map
+
+    batch = innermost(t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor))
+    if batch is None:
+        return function(*args, **kwargs)
+    with outside(batch):
+        got = loop(lambda *a, **k: take_function(function, a, k), (args, kwargs), batch)
+    return tree_map(lambda t: batched(t, batch) if isinstance(t, Tensor) else t, got)
+
+
 # -- in place ----------------------------------------------------------------------------
 
 
@@ -226,12 +249,13 @@ def _write(row: Any, tensors: Any, args: Any, batch: Batch) -> Tensor:
     target = tensors[0]
     if batch_of(target) is not batch:
         raise RuntimeError(
-            f"vmap: {row.name}_(self, *extra_args) is not possible because there exists a "
-            "Tensor `other` in extra_args that has more elements than `self`. This happened "
-            "due to `other` being vmapped over but `self` not being vmapped over in a vmap. "
-            "Please try to use out-of-place operators instead."
+            "vmap: inplace arithmetic(self, *extra_args) is not possible because there "
+            "exists a Tensor `other` in extra_args that has more elements than `self`. This "
+            f"happened in {row.name}_ due to `other` being vmapped over but `self` not being "
+            "vmapped over in a vmap. Please try to use out-of-place operators instead of "
+            "inplace arithmetic, or make `self` by `new_zeros` and the like from `other`."
         )
-    args = tuple(_as_tensor(row, p, x) for p, x in zip(row.params, args, strict=True))
+    args = _as_tensors(row, args)
     tensors = _tensors(row, args)
     arrays = [None if t is None else t._array for t in tensors]
     return written(row, tensors, args, arrays)

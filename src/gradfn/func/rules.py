@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from gradfn._dtypes import result_dtype, torch_dtype
 from gradfn.func.dispatch import Call, rule
 from gradfn.ops.pointwise import POINTWISE
 from gradfn.ops.world import PUBLIC, RECORDED
@@ -16,7 +19,20 @@ def elementwise(c: Call) -> Any:
     """Samples are given one rank, so that they broadcast as single ones would."""
     names = [p for p in c.row.takes if p in c.ranks]
     rank = max(c.ranks[p] for p in names)
-    return c.call(**{p: c.ranked(p, rank) for p in names})
+    alike = {p: c.ranked(p, rank) for p in names}
+    pair = names[-2:]  # of _where, what is chosen from
+    if rank and len(pair) == 2 and (c.row.numbers or c.row.name == "_where"):
+        meet(c, alike, *pair)
+    return c.call(**alike)
+
+
+def meet(c: Call, pair: dict[str, Any], p: str, q: str) -> None:
+    """Puts two operands into the dtype that samples of these ranks would meet in."""
+    x, y = pair[p], pair[q]
+    a, b = x._array.dtype, y._array.dtype
+    if a != b and (not c.ranks[p]) != (not c.ranks[q]):
+        dtype = torch_dtype(result_dtype(a, not c.ranks[p], b, not c.ranks[q]))
+        pair.update({p: x.to(dtype), q: y.to(dtype)})
 
 
 @rule("_copy")
@@ -78,12 +94,15 @@ def reduction(c: Call) -> Any:
     dim, rank, keep = c["dim"], c.rank(), bool(c.args.get("keepdim"))
     if not rank:
         got = c.call(self=c["self"].unsqueeze(1), dim=(1,) if many_dims(c) else 1)
-        return got.reshape(c.size)
+        return _each(got, lambda t: t.reshape(c.size))
+    if dim == () and c.row.name in ("all", "any"):
+        return c.call()  # over no dim
     if dim is None or dim == ():
         if many_dims(c):
             return c.call(dim=tuple(range(1, rank + 1)))
         got = c.call(self=c["self"].reshape(c.size, -1), dim=1)
-        return got.reshape(c.size, *(1,) * rank) if keep else got.reshape(c.size)
+        shape = (c.size, *(1,) * rank) if keep else (c.size,)
+        return _each(got, lambda t: t.reshape(shape))
     if isinstance(dim, (tuple, list)):
         return c.call(dim=tuple(c.dim(d) for d in dim))
     return c.call(dim=c.dim(dim))
@@ -91,10 +110,10 @@ def reduction(c: Call) -> Any:
 
 def many_dims(c: Call) -> bool:
     """Does the row take several dims?"""
-    return c.row.name not in ("prod", "argmax", "argmin")
+    return c.row.name not in ("prod", "argmax", "argmin", "aminmax")
 
 
-@rule("prod argmax argmin")
+@rule("prod argmax argmin aminmax")
 def over_one_dim(c: Call) -> Any:
     """Over one dim, or over all elements of a sample."""
     return reduction(c)
@@ -105,10 +124,13 @@ def spread(c: Call) -> Any:
     """What a sum is derived by: repeated along the dims that are gone."""
     dim, shape = c["dim"], c["shape"]
     rank = len(shape)
-    if dim is None or dim == ():
+    if dim is None:  # only broadcast
+        return c.call(self=c.ranked("self", rank), shape=(c.size, *shape))
+    if dim == ():
         dims = tuple(range(1, rank + 1))
     else:
-        dims = tuple(c.dim(d, rank) for d in (dim if isinstance(dim, tuple) else (dim,)))
+        given = dim if isinstance(dim, (tuple, list)) else (dim,)
+        dims = tuple(c.dim(d, rank) for d in given)
     if not rank:
         return c["self"].clone()
     return c.call(shape=(c.size, *shape), dim=dims)
@@ -139,40 +161,13 @@ def scatter(c: Call) -> Any:
     return c.call(**{p: c.full(p) for p in names}, dim=c.dim(c["dim"]))
 
 
-@rule("index_select index_add index_copy _index_fill _select_back")
-def by_index(c: Call) -> Any:
-    """One index for all samples is an index along a dim further back."""
-    if "index" in c.batched:
-        return _select_each(c) if c.row.name == "index_select" else NotImplemented
-    shape = {"shape": (c.size, *c["shape"])} if "shape" in c.args else {}
-    rank = len(c["shape"]) if shape else c.rank()
-    if not rank:
-        return NotImplemented
-    names = [p for p in c.row.takes if p in c.ranks and p != "index"]
-    return c.call(**{p: c.full(p) for p in names}, dim=c.dim(c["dim"], rank), **shape)
-
-
-def _select_each(c: Call) -> Any:
-    """Each sample with its own index: gather."""
-    if not c.rank() or c.rank("index") != 1:
-        return NotImplemented
-    own, dim = c.full("self"), c.dim(c["dim"])
-    index = c["index"]
-    wanted = [1] * own.dim()
-    wanted[0], wanted[dim] = index.shape
-    index = index.reshape(wanted)
-    shape = list(own.shape)
-    shape[dim] = index.shape[dim]
-    return own.gather(dim, index.expand(shape))
-
-
 # -- shapes ------------------------------------------------------------------------------
 
 
 @rule("_view _reshape_alias _unsafe_view")
 def view(c: Call) -> Any:
-    """Another shape for each sample; copied where the memory does not allow a view."""
-    return c["self"].reshape(c.size, *c["shape"])
+    """Another shape for each sample."""
+    return c.call(shape=(c.size, *c["shape"]))
 
 
 @rule("_expand")
@@ -225,11 +220,10 @@ def squeeze(c: Call) -> Any:
     dim, shape = c["dim"], c["self"].shape[1:]
     if dim is None:
         dims = tuple(i + 1 for i, n in enumerate(shape) if n == 1)
-    elif not c.rank():
-        dims = ()
     else:
         given = dim if isinstance(dim, (tuple, list)) else (dim,)
-        dims = tuple(c.dim(d) for d in given)
+        dims = tuple(c.dim(d) for d in given)  # or an error
+        dims = dims if c.rank() else ()
     return c["self"].squeeze(dims) if dims else c["self"].view_as(c["self"])
 
 
@@ -349,42 +343,55 @@ def every(c: Call) -> tuple[list[Any], list[int]]:
     return values, ranks
 
 
+@rule("masked_select")
+def masked_select(c: Call) -> Any:
+    """One mask for all samples; with masks of their own they had different shapes."""
+    if "mask" in c.batched:
+        raise RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask). We "
+            "cannot support this because for each batch this would return a differently "
+            "shaped Tensor. Use torch.where or masked_fill."
+        )
+    if c.rank("mask") != c.rank("self"):
+        return NotImplemented
+    mask = c["mask"]._array
+    shape = np.broadcast_shapes(mask.shape, c["self"].shape[1:])
+    own = c["self"].expand(c.size, *shape).reshape(c.size, -1)
+    at = np.flatnonzero(np.broadcast_to(mask, shape))
+    return own.index_select(1, PUBLIC["tensor"](at))
+
+
 # -- index arrays --------------------------------------------------------------------------
 
 
 @rule("_index _index_last")
 def index(c: Call) -> Any:
     """One index for all samples, behind the batch."""
-    if is_apart(c["index"]):
-        return NotImplemented
-    return c.call(index=behind(c["index"]))
+    got = c.call(index=behind(c["index"]))
+    return got.movedim(apart(c["index"]), 0)
 
 
 @rule("_index_back _index_last_back")
 def index_back(c: Call) -> Any:
     """Back from an index."""
-    if is_apart(c["index"]):
-        return NotImplemented
-    return c.call(shape=(c.size, *c["shape"]), index=behind(c["index"]))
+    own = c["self"].movedim(0, apart(c["index"]))
+    return c.call(self=own, shape=(c.size, *c["shape"]), index=behind(c["index"]))
 
 
 @rule("_index_clear")
 def index_clear(c: Call) -> Any:
     """Zeros at an index."""
-    if is_apart(c["index"]):
-        return NotImplemented
     return c.call(index=behind(c["index"]))
 
 
 @rule("_index_put")
 def index_put(c: Call) -> Any:
     """Values written at one index for all samples."""
-    if is_apart(c["index"]):
-        return NotImplemented
     own, values = c.full("self"), c["values"]
     if "values" in c.batched:
-        rank = own._array[behind(c["index"])].ndim - 1
-        values = c.ranked("values", rank)
+        arrays = [x for x in _steps(c["index"]) if not isinstance(x, slice)]
+        rank = c.rank("self") - len(arrays) + np.broadcast(*arrays).ndim
+        values = c.ranked("values", rank).movedim(0, apart(c["index"]))
     return c.call(self=own, values=values, index=behind(c["index"]))
 
 
@@ -393,12 +400,14 @@ def behind(index: Any) -> tuple[Any, ...]:
     return (slice(None), *_steps(index))
 
 
-def is_apart(index: Any) -> bool:
-    """Do index arrays stand apart? Then their dims come first in the result, which would
-    put the batch behind them; so such an index is left to the loop."""
+def apart(index: Any) -> int:
+    """How many dims come to stand before the batch: those of index arrays that stand
+    apart, which NumPy puts first."""
     steps = _steps(index)
     arrays = [i for i, x in enumerate(steps) if not isinstance(x, slice)]
-    return bool(arrays) and arrays[-1] - arrays[0] + 1 != len(arrays)
+    if not arrays or arrays[-1] - arrays[0] + 1 == len(arrays):
+        return 0
+    return np.broadcast(*(steps[i] for i in arrays)).ndim
 
 
 # -- matrices ------------------------------------------------------------------------------
@@ -421,6 +430,7 @@ def matmul(c: Call) -> Any:
     """matmul, with one rank for all samples."""
     a, b = c.row.takes
     x, y, rank_x, rank_y = c[a], c[b], c.rank(a), c.rank(b)
+    check_ranks(c)
     if a not in c.batched and rank_x <= 2 and rank_y == 1:
         return RECORDED._matmul(y, x.mT if rank_x == 2 else x)
     if b not in c.batched and rank_y <= 2:
@@ -434,6 +444,21 @@ def matmul(c: Call) -> Any:
     if rank_x == 1:
         got = got.squeeze(-2)
     return got.squeeze(-1) if rank_y == 1 else got
+
+
+PRODUCTS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1), "vdot": (1, 1)}
+
+
+def check_ranks(c: Call) -> None:
+    """RuntimeError if samples have not the ranks that a product is for."""
+    given = tuple(c.rank(p) for p in c.row.takes)
+    due = PRODUCTS.get(c.row.name, given)
+    if given != due:
+        raise RuntimeError(
+            f"Shape mismatch: Got incorrect dims for {c.row.name}(a, b). a has dim "
+            f"{given[0]} and b has dim {given[1]} but expected them to have dim {due[0]} and "
+            f"dim {due[1]}"
+        )
 
 
 def _rows_times(x: Any, y: Any) -> Any:
@@ -461,6 +486,7 @@ def outer(c: Call) -> Any:
 @rule("vdot")
 def vdot(c: Call) -> Any:
     """The product of vectors, the first one conjugated."""
+    check_ranks(c)
     return (c["self"].conj() * c["other"]).sum(-1)
 
 

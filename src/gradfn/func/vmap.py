@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from gradfn._pytree import broadcast_prefix, tree_flatten, tree_unflatten
-from gradfn.func import nn_rules, rules  # noqa: F401 - the ops learn of batches
+from gradfn.func import more_rules, nn_rules, rules  # noqa: F401 - the ops learn of batches
 from gradfn.graph.batched import batch_of, batched
 from gradfn.graph.transforms import Batch, at_work, outside, work
+from gradfn.ops.rare import dim_error
 from gradfn.tensor import Tensor
 
 
@@ -44,6 +45,7 @@ def vmap(
 
     @wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
+        check_out_dims(func, out_dims)
         leaves, spec = tree_flatten(args)
         dims = flat_in_dims(func, in_dims, args, spec, leaves)
         kept, kept_spec = tree_flatten(kwargs)
@@ -62,29 +64,38 @@ def vmap(
                     *tree_unflatten(inner, spec), **tree_unflatten(named, kept_spec)
                 )
                 outs, out_spec = tree_flatten(got)
-                check_outputs(func, outs)
-            return [_end(t, batch) for t in outs], out_spec
+                places = flat_out_dims(func, out_dims, out_spec)
+                check_outputs(func, outs, places, batch)
+            return [_end(t, d, batch) for t, d in zip(outs, places)], places, out_spec
 
-        return finished(func, run, size, chunk_size, out_dims)
+        if chunk_size is None or chunk_size >= size:
+            outs, places, out_spec = run(0, size)
+        else:
+            outs, places, out_spec = in_chunks(run, size, chunk_size, randomness)
+        moved = [_moved(t, d) for t, d in zip(outs, places, strict=True)]
+        return tree_unflatten(moved, out_spec)
 
     return mapped
 
 
-def finished(
-    func: Any, run: Any, size: int, chunk_size: int | None, out_dims: Any
-) -> Any:
-    """The results of all chunks, with the batch where out_dims says."""
-    step = size if chunk_size is None else chunk_size
-    chunks = [run(at, min(at + step, size)) for at in range(0, size, max(step, 1))]
-    outs, spec = chunks[0] if chunks else run(0, 0)
-    if len(chunks) > 1:
-        from gradfn.ops.world import PUBLIC
+def in_chunks(run: Any, size: int, step: int, randomness: str) -> Any:
+    """The results for all samples, some at a time; each draws the same if they shall."""
+    from gradfn.ops.random import default_generator
+    from gradfn.ops.world import PUBLIC
 
-        columns = zip(*(flat for flat, _ in chunks), strict=True)
-        outs = [PUBLIC["cat"](list(column)) for column in columns]
-    places = flat_out_dims(func, out_dims, spec, outs)
-    moved = [_moved(t, place) for t, place in zip(outs, places, strict=True)]
-    return tree_unflatten(moved, spec)
+    state = default_generator.get_state()
+    chunks = []
+    for at in range(0, size, step):
+        if randomness == "same":
+            default_generator.set_state(state)
+        chunks.append(run(at, min(at + step, size)))
+    _, places, spec = chunks[0]
+    columns = zip(*(outs for outs, _, _ in chunks), strict=True)
+    joined = [
+        column[0] if place is None else PUBLIC["cat"](list(column))
+        for column, place in zip(columns, places, strict=True)
+    ]
+    return joined, places, spec
 
 
 def _begin(x: Any, dim: int | None, batch: Batch, start: int, whole: bool) -> Any:
@@ -98,23 +109,31 @@ def _begin(x: Any, dim: int | None, batch: Batch, start: int, whole: bool) -> An
     return batched(value, batch)
 
 
-def _end(t: Any, batch: Batch) -> Any:
-    """A result for all samples, the batch in front."""
+def _end(t: Any, place: int | None, batch: Batch) -> Any:
+    """A result for all samples, the batch in front; as it is if it is to have none."""
+    if place is None:
+        return t
     if batch_of(t) is batch:
         return t._array.value
     return t.expand(batch.size, *t.shape)
 
 
 def _moved(t: Any, place: int | None) -> Any:
-    if place is None:
-        return t[0]
-    return t.movedim(0, place) if place else t
+    """A result with the batch where it is to stand. IndexError if there is no such dim."""
+    if not place:
+        return t
+    rank = t.dim()
+    if not -rank <= place < rank:
+        raise dim_error(place, rank)
+    return t.movedim(0, place)
 
 
 # -- checks ------------------------------------------------------------------------------
 
 
 def _name(func: Any) -> str:
+    if isinstance(func, partial):
+        return f"functools.partial({_name(func.func)}, ...)"
     return getattr(func, "__name__", None) or repr(func)
 
 
@@ -137,7 +156,7 @@ def flat_in_dims(func: Any, in_dims: Any, args: Any, spec: Any, leaves: Any) -> 
     dims = broadcast_prefix(in_dims, spec)
     if dims is None:
         raise ValueError(
-            f"{call}: in_dims is not compatible with the structure of inputs. in_dims has "
+            f"{call}: in_dims is not compatible with the structure of `inputs`. in_dims has "
             f"structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     found = []
@@ -168,7 +187,7 @@ def batch_size(leaves: list[Any], dims: list[Any]) -> int:
     sizes = [x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
     if not sizes:
         raise ValueError(
-            "vmap: at least one Tensor must be mapped over; got in_dims=None"
+            "vmap: Expected at least one Tensor to vmap over, got in_dims that name none"
         )
     if len(set(sizes)) > 1:
         raise ValueError(
@@ -178,34 +197,43 @@ def batch_size(leaves: list[Any], dims: list[Any]) -> int:
     return sizes[0]  # type: ignore[no-any-return]
 
 
-def check_outputs(func: Any, outs: list[Any]) -> None:
-    """ValueError if something that is no tensor was returned."""
-    for x in outs:
-        if not isinstance(x, Tensor):
+def check_out_dims(func: Any, out_dims: Any) -> None:
+    """ValueError if there is something in out_dims that is no dimension."""
+    for d in tree_flatten(out_dims)[0]:
+        if d is not None and not isinstance(d, int):
             raise ValueError(
-                f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got "
-                f"type {type(x)}. Did you mean to set out_dims= to None for output?"
+                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, "
+                "None or a python collection of ints representing where in the outputs the "
+                "vmapped dimension should appear."
             )
 
 
-def flat_out_dims(func: Any, out_dims: Any, spec: Any, outs: list[Any]) -> list[Any]:
-    """Where the batch stands in each result; ValueErrors where out_dims does not fit."""
+def flat_out_dims(func: Any, out_dims: Any, spec: Any) -> list[Any]:
+    """Where the batch stands in each result. ValueError if out_dims does not fit."""
     dims = broadcast_prefix(out_dims, spec)
-    if dims is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
+    if spec.kind is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
         dims = broadcast_prefix(out_dims[0], spec)
-    bad = dims is None or not all(d is None or isinstance(d, int) for d in dims)
-    if dims is None or bad:
+    if dims is None:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not "
             f"compatible with the structure of `outputs`. out_dims has structure "
             f"{tree_flatten(out_dims)[1]} but outputs has structure {spec}."
         )
-    found = []
-    for t, dim in zip(outs, dims, strict=True):
-        if dim is not None and not -t.dim() <= dim < t.dim():
-            raise IndexError(
-                "Dimension out of range (expected to be in range of "
-                f"[{-t.dim()}, {t.dim() - 1}], but got {dim})"
+    return dims
+
+
+def check_outputs(func: Any, outs: list[Any], places: list[Any], batch: Batch) -> None:
+    """ValueError if a result has no batch and shall have one, or the other way round."""
+    name = _name(func)
+    for x, place in zip(outs, places, strict=True):
+        if place is None:
+            if isinstance(x, Tensor) and batch_of(x) is batch:
+                raise ValueError(
+                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when "
+                    "out_dim is None"
+                )
+        elif not isinstance(x, Tensor):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. "
+                "Did you mean to set out_dims= to None for output?"
             )
-        found.append(None if dim is None else dim % t.dim())
-    return found

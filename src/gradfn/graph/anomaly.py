@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.graph.batched import all_values
 from gradfn.graph.node import Node, Parts, node_extra
+from gradfn.tensor import Tensor
 
 # (look for NaN?, look for infinities?) while the mode's ANOMALY bit is set
 CHECKS: ContextVar[tuple[bool, bool]] = ContextVar(
@@ -49,7 +51,7 @@ def check(node: Any, grads: Any) -> None:
     for i, grad in enumerate(grads if isinstance(grads, (list, tuple)) else [grads]):
         if grad is None or type(grad) is Parts:
             continue
-        array = np.asarray(getattr(grad, "_array", grad))
+        array = all_values(grad) if isinstance(grad, Tensor) else np.asarray(grad)
         if array.dtype.kind not in "fc":
             continue
         if nan and np.isnan(array).any():

@@ -11,13 +11,24 @@ Note [Batched tensors]
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from gradfn._state import TRANSFORMS, mode
 from gradfn.graph.transforms import Batch, work
 from gradfn.tensor import ARRAYS, Tensor, made_for, wrap
+
+
+class NoRule(AttributeError, RuntimeError):
+    """The RuntimeError for what asks for values; so that hasattr() says no, and no more."""
+
+
+# Attributes by which memory or values would leave vmap.
+MEMORY = ("tolist", "__array_interface__", "__dlpack__", "__dlpack_device__", "data")
 
 
 class BatchedArray:
@@ -25,7 +36,6 @@ class BatchedArray:
 
     __slots__ = ("batch", "dtype", "shape", "value")
     base = None
-    flags = SimpleNamespace(writeable=True, c_contiguous=True)
 
     def __init__(self, value: Tensor, batch: Batch) -> None:
         self.value = value
@@ -61,9 +71,32 @@ class BatchedArray:
         """The strides of a sample."""
         return tuple(self.value._array.strides[1:])
 
+    @property
+    def layout(self) -> Any:
+        """An ndarray that lies in memory as one sample does; its values mean nothing."""
+        inner: Any = self.value._array
+        array = inner if type(inner) is np.ndarray else inner.layout
+        return array[0] if len(array) else np.empty(self.shape, self.dtype)
+
+    @property
+    def flags(self) -> Any:
+        """What may be done with a sample's memory, and how it lies."""
+        return SimpleNamespace(
+            writeable=True, c_contiguous=self.layout.flags.c_contiguous
+        )
+
     def copy(self) -> BatchedArray:
         """The same for a copy of the values."""
         return BatchedArray(self.value.clone(), self.batch)
+
+    def detached(self) -> BatchedArray:
+        """The same for the values without history, at any level."""
+        return BatchedArray(self.value.detach(), self.batch)
+
+    def laid_out(self, order: list[int], back: list[int]) -> BatchedArray:
+        """A copy in which each sample's memory is ordered by its dims in this order."""
+        ordered = self.value.permute([0, *(d + 1 for d in order)]).contiguous().clone()
+        return BatchedArray(ordered.permute([0, *(d + 1 for d in back)]), self.batch)
 
     def filled(self, fill: Any, shape: Any, kind: Any) -> BatchedArray:
         """A new array of `fill(shape, kind)` for each sample."""
@@ -73,6 +106,9 @@ class BatchedArray:
     def write(self, op: Any, args: Any) -> None:
         """Writes an op's result into the values; func/dispatch.py puts it here."""
         raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self.shape[0]  # type: ignore[no-any-return]
 
     def item(self) -> Any:
         """Raises RuntimeError: samples have different values."""
@@ -85,12 +121,15 @@ class BatchedArray:
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise RuntimeError(
             "vmap: the values of a batched tensor are not to be had inside of vmap, for "
-            "they differ from sample to sample; an op that NumPy computes can take part as "
+            "they differ from sample to sample (PyTorch says: Cannot access data pointer of "
+            "Tensor that doesn't have storage); an op that NumPy computes can take part as "
             "a custom Function with a vmap staticmethod."
         )
 
     def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(
+        if name in MEMORY:
+            self.__array__()
+        raise NoRule(
             f"vmap: this operation has no rule for batches (it asks for `{name}` of the "
             "values). Compute it outside of vmap, or in a custom Function with a vmap "
             "staticmethod."
@@ -124,10 +163,46 @@ class BatchedTensor(Tensor):
 
     def __repr__(self) -> str:
         array: Any = self._array
-        return f"BatchedTensor(lvl={len(array.batch.outer.batches) + 1}, value={array.value})"
+        level = len(array.batch.outer.batches) + 1
+        return f"BatchedTensor(lvl={level}, bdim=0, value={array.value})"
 
 
 ARRAYS[BatchedArray] = BatchedTensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def by_sample(function: F) -> F:
+    """Makes a function that wants values run sample by sample on batched tensors.
+
+    For functions without a derivative only: the results of vmap have no history.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if mode() & TRANSFORMS and work().batches:
+            from gradfn.func.dispatch import take_function
+
+            return take_function(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def refuse_batched(message: str, *tensors: Any) -> None:
+    """RuntimeError if one of the tensors is batched."""
+    if any(isinstance(t, BatchedTensor) for t in tensors):
+        raise RuntimeError(f"vmap: {message}")
+
+
+def refuse_dynamic(name: str, *tensors: Any) -> None:
+    """RuntimeError for what gives a result of another shape for each sample."""
+    refuse_batched(
+        "We do not support batching operators that can output dynamic shape. Attempted to "
+        f"vmap over aten::{name}: samples may have results of different shapes. Use "
+        "torch.where with three arguments, or compute it outside of vmap.",
+        *tensors,
+    )
 
 
 def batched(value: Tensor, batch: Batch) -> Tensor:
@@ -140,6 +215,18 @@ def batch_of(t: Any) -> Batch | None:
     return getattr(t._array, "batch", None) if isinstance(t, BatchedTensor) else None
 
 
+def all_values(t: Tensor) -> Any:
+    """The ndarray of all samples, through all layers: for checks of ranges."""
+    return all_of(t._array)
+
+
+def all_of(array: Any) -> Any:
+    """The same for what stands for a tensor's array."""
+    while isinstance(array, BatchedArray):
+        array = array.value._array
+    return array
+
+
 def innermost(tensors: Any) -> Batch | None:
     """The innermost batch of some tensors. RuntimeError if its vmap is over."""
     running = work().batches
@@ -149,8 +236,10 @@ def innermost(tensors: Any) -> Batch | None:
         if batch is not None:
             if batch not in running:
                 raise RuntimeError(
-                    "vmap: a batched tensor is used outside of the vmap that made it. "
-                    "Return what is needed from the function that is vmapped."
+                    "vmap: your tensor may have escaped from inside a function being "
+                    "vmapped: it is used outside of the vmap that made it. Return what is "
+                    "needed from the function (see also `gen_vmap_plumbing` in PyTorch's "
+                    "message for the same mistake)."
                 )
             found = max(found, running.index(batch))
     return running[found] if found >= 0 else None

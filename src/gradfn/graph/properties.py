@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gradfn.graph.hooks import RemovableHandle, add_hook
 from gradfn.graph.node import Node, Output, node_extra
 from gradfn.graph.view import edge
@@ -236,6 +238,8 @@ def _shareable(t: Tensor) -> Any:
 @method
 def detach(self: Tensor) -> Tensor:
     """The same memory and version counter without history."""
+    if type(self._array) is not np.ndarray:  # all samples', and so for outer transforms
+        return share(self, self._array.detached())  # type: ignore[attr-defined]
     return share(self, _shareable(self))
 
 
@@ -250,12 +254,21 @@ def detach_(self: Tensor) -> Tensor:
             "be called on these gradients."
         )
     self._grad_fn = None
+    if self._extra is not None:
+        self._extra.tangents = None
     return self
 
 
 @attribute
 def data(self: Tensor) -> Tensor:
-    """The same memory, without history and with a version counter of its own."""
+    """The same memory, without history and with a version counter of its own.
+
+    RuntimeError for a batched tensor of vmap.
+    """
+    if type(self._array) is not np.ndarray:
+        raise RuntimeError(
+            "accessing `data` under vmap transform is not allowed; use detach()"
+        )
     return wrap(_shareable(self))
 
 
@@ -268,6 +281,10 @@ def _set_data(self: Tensor, value: Any) -> None:
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or "
             "complex dtype"
+        )
+    if type(self._array) is not np.ndarray:
+        raise RuntimeError(
+            "mutating directly with `.data` under vmap transform is not allowed; use copy_()"
         )
     self._array = _shareable(value)
 

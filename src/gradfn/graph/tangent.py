@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
+from gradfn.graph.batched import batch_of, innermost
 from gradfn.graph.transforms import Work, at_work, work
 from gradfn.graph.view import replay
 from gradfn.tensor import LEAF, Tensor, extra_of, share
@@ -109,7 +110,30 @@ def write_tangent(t: Tensor, level: Level, value: Tensor) -> None:
             _keep(base, level, zeros)
             have = replay(zeros, t._view.chain)
             _keep(t, level, have)
+    if innermost((value, have)) is not batch_of(have):
+        have = widened(t, level, value)
+    with below(level):
         have.copy_(value)
+
+
+def widened(t: Tensor, level: Level, like: Tensor) -> Tensor:
+    """The tangent of `t`, that of its base made batched as `like` is, so that samples
+    may have their own. The tangents of other views are found anew."""
+    base = t if t._view is None else t._view.base
+    old = tangent(base, level)
+    with below(level):
+        if old is None:  # t has one, and its base does not know of it
+            old = base.detach().clone().zero_()
+        wide = like.new_zeros(old._array.shape, dtype=old.dtype) + old
+    root = old if old._view is None else old._view.base
+    for tangents in list(level.holders):
+        value = tangents.get(level)
+        if value is not None and value._view is not None and value._view.base is root:
+            del tangents[level]
+    _keep(base, level, wide)
+    got = tangent(t, level)
+    assert got is not None
+    return got
 
 
 def without(t: Tensor, level: Level | None = None) -> Tensor:
@@ -141,8 +165,10 @@ def _laid_out(value: Tensor, like: Tensor) -> Tensor:
     )
     if same and a.dtype == b.dtype:
         return value
-    out = like.detach().clone()
-    return out.copy_(value)  # type: ignore[no-any-return]
+    order = sorted(range(len(b.shape)), key=lambda d: -abs(b.strides[d]))
+    back = sorted(range(len(order)), key=order.__getitem__)
+    ordered = value.to(like.dtype).permute(order).contiguous()
+    return ordered.permute(back)  # type: ignore[no-any-return]
 
 
 def _strides(array: Any) -> Any:

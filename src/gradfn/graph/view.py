@@ -245,7 +245,8 @@ class CopySlices(Node):
 
 
 def _some(grad: Any, others: list[Any], needs: int) -> Any:
-    grads = [grad, *others] if needs & 1 else others
+    wanted = [g for i, g in enumerate(others, 1) if needs >> i & 1]
+    grads = [grad, *wanted] if needs & 1 else wanted
     return grads if len(grads) > 1 else grads[0]
 
 
@@ -292,4 +293,6 @@ def laid_out(g: Any, strides: tuple[int, ...]) -> Any:
     """A copy of `g` whose memory is ordered as `strides` say."""
     order = sorted(range(g.ndim), key=lambda d: -abs(strides[d]))
     back = sorted(range(g.ndim), key=order.__getitem__)
+    if type(g) is not np.ndarray:
+        return g.laid_out(order, back)
     return g.transpose(order).copy().transpose(back)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn._dtypes import real_dtype
 from gradfn.linalg.entry import (
     LinAlgError,
     adjoint,
@@ -76,7 +77,7 @@ def _cholesky_grad(g: Any, xp: Any, L: Any, turned: bool) -> Any:
 def _half_eye(x: Any) -> Any:
     """Half the identity matrix that goes with the last dim of `x`."""
     array = x._array if isinstance(x, Tensor) else x
-    half = np.eye(array.shape[-1], dtype=array.real.dtype) * 0.5
+    half = np.eye(array.shape[-1], dtype=real_dtype(array.dtype)) * 0.5
     return PUBLIC["from_numpy"](half) if isinstance(x, Tensor) else half
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.graph.batched import all_of
 from gradfn.ops.names import into
 from gradfn.ops.reduce import kind_name
 from gradfn.ops.rule import _result_repr
@@ -76,6 +77,7 @@ def _short(a: Any) -> str:
 
 def check_info(name: str, info: Any, text: str) -> None:
     """LinAlgError for the first matrix whose info is not 0; `{k}` in the text is it."""
+    info = all_of(info)
     bad = np.flatnonzero(info)
     if bad.size:
         where = f"(Batch element {bad[0]}): " if np.ndim(info) else ""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.graph.batched import by_sample
 from gradfn.linalg.decompose import NOT_FINITE
 from gradfn.linalg.entry import LinAlgError, adjoint, check_floating, entry
 from gradfn.ops.reduce import kind_name
@@ -104,6 +105,7 @@ def pinv(
 
 
 @entry
+@by_sample
 def matrix_rank(
     A: Tensor,
     tol: Any = None,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.graph.batched import all_values, by_sample
 from gradfn.linalg.entry import (
     LinAlgError,
     adjoint,
@@ -20,7 +21,7 @@ from gradfn.linalg.pseudo import pinv_back, pseudo_inverse
 from gradfn.ops.reduce import kind_name
 from gradfn.ops.rule import op
 from gradfn.ops.world import PUBLIC
-from gradfn.tensor import Tensor
+from gradfn.tensor import Tensor, wrap
 
 # -- square ones -------------------------------------------------------------------------
 
@@ -232,19 +233,28 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: Any = None) -> Any
     limit = np.finfo(a.dtype).eps * max(m, n) if rcond is None else rcond
     limit = 0.0 if driver == "gels" else float(limit)
     x = _least_squares_row(A, right, limit)
-    rank, values = PUBLIC["empty"](0).long(), PUBLIC["tensor"](a.real[..., :0, 0].ravel())
+    rank = PUBLIC["empty"](0).long()
     residuals = x.reshape(-1)[:0].abs()
-    s = np.linalg.svd(a, compute_uv=False)
-    ranks = (s > limit * s.max(-1, initial=0, keepdims=True)).sum(-1)
+    values = residuals.detach()
+    s, ranks = _spectrum(A.detach(), limit)
     if driver != "gels":
-        rank = PUBLIC["tensor"](np.asarray(ranks))
+        rank = ranks
     if driver in ("gelsd", "gelss"):
-        values = PUBLIC["tensor"](s)
-    if driver != "gelsy" and m > n and (driver == "gels" or (ranks == n).all()):
+        values = s
+    whole = driver == "gels" or bool((all_values(ranks) == n).all())
+    if driver != "gelsy" and m > n and whole:
         residuals = (A @ x - right).abs().square().sum(-2)
     x = x.squeeze(-1) if vector else x
     fields = "solution residuals rank singular_values"
     return named("linalg_lstsq", fields, x, residuals, rank, values)
+
+
+@by_sample
+def _spectrum(A: Tensor, limit: float) -> tuple[Tensor, Tensor]:
+    """Singular values, and how many are not negligible."""
+    s = np.linalg.svd(A._array, compute_uv=False)
+    ranks = (s > limit * s.max(-1, initial=0, keepdims=True)).sum(-1)
+    return wrap(s), wrap(np.asarray(ranks))
 
 
 def _check_least_squares(name: str, a: Any, b: Any, driver: Any) -> None:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from gradfn._dtypes import bool_
+from gradfn.ops.random import drawing
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
@@ -18,9 +19,10 @@ def _check(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _kept(shape: Any, p: float, like: Tensor) -> Any:
+@drawing
+def _kept(shape: Any, p: float, dtype: Any) -> Any:
     """Ones, with probability p zeros."""
-    return PUBLIC["empty"](shape, dtype=like.dtype).bernoulli_(1 - p)
+    return PUBLIC["empty"](shape, dtype=dtype).bernoulli_(1 - p)
 
 
 def dropout(
@@ -39,7 +41,7 @@ def _drop(input: Tensor, shape: Any, p: float, training: bool, inplace: bool) ->
         return input
     if p == 1:
         return input.mul_(0) if inplace else input * 0
-    mask = _kept(shape, p, input).div_(1 - p)
+    mask = _kept(shape, p, input.dtype).div_(1 - p)
     return input.mul_(mask) if inplace else input * mask
 
 
@@ -97,7 +99,7 @@ def _alpha(input: Tensor, shape: Any, p: float, training: bool, inplace: bool) -
         return input.mul_(0) if inplace else input * 0
     floor = _SELU_FLOOR
     scale = 1 / math.sqrt((floor * floor * p + 1) * (1 - p))
-    kept = _kept(shape, p, input)
+    kept = _kept(shape, p, input.dtype)
     shift = (1 - kept) * (floor * scale) - floor * scale * p
     mask = kept * scale
     return input.mul_(mask).add_(shift) if inplace else input * mask + shift

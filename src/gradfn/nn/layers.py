@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gradfn.graph.batched import all_values, refuse_batched
 from gradfn.nn.dropouts import dropout
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
@@ -48,12 +49,19 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
         raise RuntimeError(
             "one_hot is only applicable to index tensor of type LongTensor."
         )
-    if tensor.numel() and int(tensor.min()) < 0:
+    if num_classes < 0:
+        refuse_batched(
+            "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
+            "num_classes argument.",
+            tensor,
+        )
+    values = all_values(tensor)
+    if values.size and values.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     n = num_classes if num_classes >= 0 else int(tensor.max()) + 1
-    if tensor.numel() and int(tensor.max()) >= n:
+    if values.size and values.max() >= n:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    out = PUBLIC["zeros"](*tensor.shape, n, dtype=tensor.dtype)
+    out = tensor.new_zeros((*tensor.shape, n))
     return out.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 

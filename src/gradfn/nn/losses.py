@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from gradfn.graph.batched import all_values
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
@@ -131,8 +132,7 @@ def nll_loss(
     used = target != ignore_index
     index = target.masked_fill(~used, 0)
     n = input.shape[dim]
-    if index.numel() and (int(index.min()) < 0 or int(index.max()) >= n):
-        raise IndexError(f"Target {int(index.max())} is out of bounds.")
+    check_classes(index, n)
     picked = -input.gather(dim, index.unsqueeze(dim)).squeeze(dim)
     scale = PUBLIC["ones_like"](picked) if weight is None else weight[index]
     scale = scale.masked_fill(~used, 0.0)
@@ -140,6 +140,14 @@ def nll_loss(
     if reduction == "mean":
         return loss.sum() / scale.sum()
     return reduced(loss, reduction)
+
+
+def check_classes(index: Tensor, n: int) -> None:
+    """IndexError if a class is not one of `n`."""
+    values = all_values(index)
+    if values.size and (values.min() < 0 or values.max() >= n):
+        bad = values.min() if values.min() < 0 else values.max()
+        raise IndexError(f"Target {int(bad)} is out of bounds.")
 
 
 def cross_entropy(
@@ -313,7 +321,7 @@ def gaussian_nll_loss(
     """Minus the log-likelihood of normal distributions with these variances."""
     if not isinstance(var, Tensor):
         var = PUBLIC["full_like"](input, var)
-    if (var < 0).any():
+    if (all_values(var) < 0).any():
         raise ValueError("var has negative entry/entries")
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.graph.batched import all_values
 from gradfn.nn.arguments import by_rank, several
 from gradfn.nn.pooling import check_empty, check_rank, output_sizes, windows_of
 from gradfn.nn.taps import Windows, adaptive, at_places, is_whole
@@ -356,7 +357,8 @@ def _unpool(
         sizes = list(given)
     count = math.prod(sizes)
     if indices.numel():
-        low, high = int(indices.min()), int(indices.max())
+        values = all_values(indices)
+        low, high = int(values.min()), int(values.max())
         if low < 0 or high >= count:
             raise RuntimeError(
                 f"Found an invalid max index: {high if high >= count else low} (output "

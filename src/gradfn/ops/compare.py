@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import promote_arrays
+from gradfn.graph.batched import refuse_batched, refuse_dynamic
 from gradfn.graph.saved import legacy_type
 from gradfn.ops.admit import number
 from gradfn.ops.constants import at_least, at_most
@@ -133,6 +134,9 @@ def allclose(
     equal_nan: bool = False,
 ) -> bool:
     """Is each element within `atol + rtol * |other|`? RuntimeError if dtypes differ."""
+    refuse_batched(
+        "vmap over torch.allclose isn't supported yet: use isclose().all()", input, other
+    )
     return bool(input.isclose(other, rtol, atol, equal_nan)._array.all())
 
 
@@ -140,6 +144,7 @@ def allclose(
 @method
 def equal(input: Tensor, other: Tensor) -> bool:
     """Have both the same shape and the same values?"""
+    refuse_batched("Batching rule not implemented for aten::equal", input, other)
     a, b = input._array, other._array
     return a.shape == b.shape and bool((a == b).all())
 
@@ -227,6 +232,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     With the condition alone: the indices where it holds, one tensor a dimension.
     """
     if input is None and other is None:
+        refuse_dynamic("where", condition)
         return condition.nonzero(as_tuple=True)
     if not isinstance(condition, Tensor):
         raise TypeError(

@@ -28,6 +28,8 @@ def _cast(a: Any, dtype: Any) -> Any:
 
 # The engine casts gradients back, so the formula has nothing to do.
 op("_to_copy(self, dtype)", _cast, function=False, node="ToCopy", self=lambda g: g)
+# Integers have no gradient, nor have booleans.
+op("_to_constant(self, dtype)", _cast, function=False, takes="self")
 
 
 @method
@@ -94,6 +96,8 @@ def __dlpack_device__(self: Tensor) -> Any:
 def cast(t: Tensor, target: np.dtype[Any], copy: bool = False) -> Tensor:
     """`t` in another dtype; itself if it has that already and `copy` is not set."""
     if t._array.dtype != target:
+        if target.kind not in "fc":
+            return t._to_constant(target)  # type: ignore[no-any-return]
         return t._to_copy(target)  # type: ignore[no-any-return]
     return t.clone() if copy else t
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.graph.batched import by_sample
 from gradfn.ops.reduce import axes, result_type
 from gradfn.ops.rule import op
 from gradfn.ops.shape import private
@@ -119,6 +120,7 @@ def _dense(hist: Any, edges: list[Any]) -> Any:
 
 @public
 @method
+@by_sample
 def histogram(
     input: Tensor,
     bins: Any,
@@ -141,6 +143,7 @@ def histogram(
 
 
 @public
+@by_sample
 def histogramdd(
     input: Tensor, bins: Any, range: Any = None, weight: Any = None, density: bool = False
 ) -> Any:
@@ -167,6 +170,7 @@ def histogramdd(
 
 @public
 @method
+@by_sample
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The first `size` places that are not 0, one a row; filled up with `fill_value`."""
     if size < 0:
@@ -179,6 +183,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 
 @public
+@by_sample
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The index in each dim of `shape` for places in the flat tensor."""
     if not isinstance(indices, Tensor) or indices._array.dtype.kind not in "iu":

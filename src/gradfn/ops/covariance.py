@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from gradfn.graph.batched import all_values
 from gradfn.ops.reduce import kind_name
 from gradfn.ops.world import PUBLIC, public
 from gradfn.tensor import Tensor, method
@@ -28,7 +29,7 @@ def _weights(name: str, w: Any, n: int, kinds: str) -> None:
             f"cov(): expected {name} to have the same numel as there are observations in "
             f"the input but got {w._array.size} != {n}"
         )
-    if w._array.size and w._array.min() < 0:
+    if w._array.size and all_values(w).min() < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
@@ -58,7 +59,7 @@ def cov(
         _weights("aweights", aweights, n, "f")
         weights = aweights if weights is None else weights * aweights
     total = n if weights is None else weights.sum()
-    if weights is not None and n and not total.detach()._array.any():
+    if weights is not None and n and not all_values(total).any():
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     if weights is None:
         mean = rows.sum(1, keepdim=True) / total
@@ -72,7 +73,9 @@ def cov(
         norm = total - correction * extra / total
     else:
         norm = total - correction
-    low = norm <= 0 if not isinstance(norm, Tensor) else bool((norm <= 0).all())
+    low = (
+        norm <= 0 if not isinstance(norm, Tensor) else bool((all_values(norm) <= 0).all())
+    )
     if low:
         warnings.warn("cov(): degrees of freedom is <= 0", UserWarning, stacklevel=2)
         norm = 0 if not isinstance(norm, Tensor) else norm.clamp(min=0)

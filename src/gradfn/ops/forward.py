@@ -41,7 +41,19 @@ def push(op: Any, out: Any, tensors: Any, args: Any) -> None:
                 found = Pushing(op, out, tensors, args, given).tangents()
             for t, value in zip(out if isinstance(out, list) else [out], found):
                 if value is not None:
+                    if not op.view and any(shares(value, g) for g in given):
+                        with below(level):
+                            value = value.clone()
                     set_tangent(t, level, value)
+
+
+def shares(value: Tensor, given: Tensor | None) -> bool:
+    """Is one the other, or a view of it? A result's tangent is to have its own memory."""
+    if value is given:
+        return True
+    if given is None or value._view is None:
+        return False
+    return value._view.base is (given if given._view is None else given._view.base)
 
 
 def push_written(op: Any, t: Tensor, old: Tensor, tensors: Any, args: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import INT64, int32
+from gradfn.graph.batched import all_values
 from gradfn.ops.fill import cast, number_array
 from gradfn.ops.index import MANY, add_at, checked
 from gradfn.ops.rule import op
@@ -173,7 +174,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: Any = None) -> Any:
             f"{indices.dtype}"
         )
     at = wrapped(dim, input._array.ndim)
-    indices = wrap(checked(indices._array, input.shape[at], at) % max(input.shape[at], 1))
+    checked(all_values(indices), input.shape[at], at)
+    indices = indices % max(input.shape[at], 1)
     one = list(
         np.broadcast_shapes(
             (*input.shape[:at], 1, *input.shape[at + 1 :]),

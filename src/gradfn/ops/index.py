@@ -22,13 +22,11 @@ import numpy as np
 
 from gradfn._dtypes import BOOL, INT64, int32, uint8
 from gradfn._state import GRAD, TRANSFORMS, mode
-from gradfn.graph.saved import legacy_type
 from gradfn.graph.view import edge
 from gradfn.ops.fill import cast, differentiable, number_array
 from gradfn.ops.inplace import bump, check_memory, own
 from gradfn.ops.rule import op
 from gradfn.ops.shape import alias_row, newaxis_row, select_row, slice_row
-from gradfn.ops.world import public
 from gradfn.tensor import Tensor, method, wrap
 
 WHOLE = slice(None)
@@ -365,6 +363,10 @@ def __getitem__(self: Tensor, index: Any) -> Any:
             return basic_view(self, steps)
     except IndexError:
         pass  # split_index knows the error
+    if mode() & TRANSFORMS and is_batched_index(index):
+        from gradfn.func.indexing import read
+
+        return read(self, index)
     steps, advanced = split_index(index, shape, keeps(self))
     view = self
     if not advanced or any(x is not Ellipsis and x != WHOLE for x in steps):
@@ -445,7 +447,7 @@ op(
     method=False,
     self=lambda g, xp, index: xp._index_clear(g, index),
 )
-_put_row = op(
+put_row = op(
     "_index_put(self, values, index, accumulate=False)",
     _put,
     function=False,
@@ -460,45 +462,11 @@ _put_row = op(
 ).function
 
 
-def put_index(t: Tensor, indices: Any, values: Any, name: str) -> Any:
-    """NumPy's index for index tensors, and the values without what cannot be recorded."""
-    if isinstance(indices, Tensor) or not hasattr(indices, "__iter__"):
-        raise TypeError(
-            f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not "
-            f"{type(indices).__name__}"
-        )
-    if not isinstance(values, Tensor):
-        raise TypeError(
-            f"{name}(): argument 'values' (position 2) must be Tensor, not "
-            f"{type(values).__name__}"
-        )
-    if values._array.dtype != t._array.dtype:
-        a, b = (legacy_type(x.dtype.name)[6:-6] for x in (t, values))
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {a} for the "
-            f"destination and {b} for the source."
-        )
-    whole = tuple(WHOLE if x is None else x for x in indices)
-    return array_part(split_index(whole, t._array.shape, kept=True)[1])
+def is_batched_index(index: Any) -> bool:
+    """Is a batched tensor of vmap among the parts of an index?"""
+    from gradfn.func.indexing import has_batched
 
-
-@method
-def index_put_(
-    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
-) -> Tensor:
-    """Writes values at index tensors; adds them, also repeatedly, if `accumulate`."""
-    index = put_index(self, indices, values, "index_put_")
-    return self._index_put_(values, index, accumulate)  # type: ignore[no-any-return]
-
-
-@public
-@method
-def index_put(
-    input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
-) -> Tensor:
-    """`index_put_` on a copy."""
-    index = put_index(input, indices, values, "index_put")
-    return _put_row(input, values, index, accumulate)  # type: ignore[no-any-return]
+    return has_batched(index)
 
 
 @method
@@ -521,6 +489,11 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
             return
     except IndexError:
         pass  # split_index knows the error
+    if flags & TRANSFORMS and is_batched_index(index):
+        from gradfn.func.indexing import put
+
+        put(self, index, value)
+        return
     steps, advanced = split_index(index, self._array.shape, kept=not plain)
     if plain and self._extra is None:
         write_plainly(self, steps, advanced, value._array)

@@ -100,7 +100,9 @@ def without(t: Tensor, op: Any, args: Any) -> Any:
 
 def check_overlap(target: Any, source: Any) -> None:
     """RuntimeError if `source` shares memory with `target`, but is not just the same."""
-    if source is target or not np.may_share_memory(target, source):
+    if source is target or not type(target) is type(source) is np.ndarray:
+        return
+    if not np.may_share_memory(target, source):
         return
     same = source.shape == target.shape and source.strides == target.strides
     begin = source.__array_interface__["data"][0] == target.__array_interface__["data"][0]

@@ -517,10 +517,9 @@ def block_diag(*tensors: Any) -> Any:
         raise RuntimeError(
             "torch.block_diag: Input tensors must have 2 or fewer dimensions"
         )
-    arrays = _common([t._array for t in tensors]) if tensors else ()
-    blocks = [
-        PUBLIC["atleast_2d"](t).to(BY_NUMPY[a.dtype]) for t, a in zip(tensors, arrays)
-    ]
+    like = [np.empty((0,) * t.dim(), t._array.dtype) for t in tensors]
+    kind = BY_NUMPY[_common(like)[0].dtype] if like else None
+    blocks = [PUBLIC["atleast_2d"](t).to(kind) for t in tensors]
     width = sum(b._array.shape[1] for b in blocks)
     rows, left = ([] if blocks else [PUBLIC["zeros"](1, 0)]), 0
     for b in blocks:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._state import GRAD, TRANSFORMS, mode
+from gradfn.graph.batched import refuse_batched
 from gradfn.graph.tangent import is_dual
 from gradfn.ops.admit import MISSING
 from gradfn.ops.inplace import bump, check_cast, own
@@ -52,6 +53,13 @@ def into(name: str, out: Any, result: Any) -> Any:
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."
+        )
+    if mode() & TRANSFORMS:
+        refuse_batched(
+            f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't "
+            "work on out= or view ops. Use the result that is returned.",
+            result,
+            out,
         )
     check_cast(result._array.dtype, out._array.dtype)
     if out._array.shape != result._array.shape:

@@ -17,10 +17,19 @@ NAMES = """
     _polygamma_at lt le gt ge bitwise_and bitwise_or bitwise_xor bitwise_left_shift
     bitwise_right_shift bitwise_not isposinf isneginf isreal isclose _where _masked_fill
     _clamp _clamp_tensors _real_part _imag_part conj_physical angle complex polar clone
-    _to_copy i0 special_i1 special_i0e special_i1e igamma igammac mvlgamma special_ndtr
-    special_log_ndtr special_ndtri special_erfcx special_entr special_xlog1py special_zeta
-    _zeros_like _pow_number _pow_tensor _drawn _hardtanh _fill _zero _filled_with
-    _keep_unmarked
+    _to_copy _to_constant i0 special_i1 special_i0e special_i1e igamma igammac mvlgamma
+    special_ndtr special_log_ndtr special_ndtri special_erfcx special_entr special_xlog1py
+    special_zeta _zeros_like _pow_number _pow_tensor _drawn _hardtanh _fill _zero _filled_with
+    _flat_power _keep_unmarked frexp special_airy_ai special_bessel_j0 special_bessel_j1
+    special_bessel_y0 special_bessel_y1 special_modified_bessel_i0 special_modified_bessel_i1
+    special_modified_bessel_k0 special_modified_bessel_k1 special_scaled_modified_bessel_k0
+    special_scaled_modified_bessel_k1 special_spherical_bessel_j0
+    special_chebyshev_polynomial_t special_chebyshev_polynomial_u
+    special_chebyshev_polynomial_v special_chebyshev_polynomial_w
+    special_hermite_polynomial_h special_hermite_polynomial_he
+    special_laguerre_polynomial_l special_legendre_polynomial_p
+    special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
+    special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w
 """
 POINTWISE: Final = frozenset(NAMES.split())
 

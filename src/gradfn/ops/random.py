@@ -69,13 +69,14 @@ class Generator:
         data = pickle.dumps((self._seed, self.source.bit_generator.state))
         return wrap(np.frombuffer(data, np.uint8).copy())
 
-    def set_state(self, new_state: Tensor) -> None:
-        """Goes on where `get_state` was called."""
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Goes on where `get_state` was called; returns the generator."""
         import pickle
 
         self._seed, state = pickle.loads(new_state._array.tobytes())
         self._source = None
         self.source.bit_generator.state = state
+        return self
 
     def clone_state(self) -> Generator:
         """Another generator in the same state."""

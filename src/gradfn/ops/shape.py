@@ -94,7 +94,8 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Any:
     if array.flags.c_contiguous:
         return _view_row(input, wanted)
     try:
-        array.reshape(wanted, copy=False)
+        layout = array if type(array) is np.ndarray else array.layout  # type: ignore[attr-defined]
+        layout.reshape(wanted, copy=False)
     except ValueError:
         return unsafe_view(input, wanted)
     return _reshape_alias(input, wanted)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import INT64
+from gradfn.graph.batched import by_sample, refuse_dynamic
 from gradfn.graph.saved import legacy_type
 from gradfn.ops.index import add_at
 from gradfn.ops.rule import op
@@ -105,6 +106,7 @@ op(
 @method
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not 0: one a row, or a tuple of columns."""
+    refuse_dynamic("nonzero", input)
     a = input._array
     if as_tuple:
         return tuple(wrap(i) for i in np.nonzero(np.atleast_1d(a)))
@@ -121,6 +123,7 @@ def argwhere(input: Tensor) -> Any:
 
 
 @public
+@by_sample
 def searchsorted(
     sorted_sequence: Tensor,
     input: Any,
@@ -189,6 +192,7 @@ def check_lines(lines: Any, values: Any) -> None:
 
 
 @public
+@by_sample
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Any:
@@ -201,6 +205,7 @@ def bucketize(
 
 
 @public
+@by_sample
 def isin(
     elements: Any,
     test_elements: Any,
@@ -231,6 +236,7 @@ def unique(
 
     With `dim`, the different slices. nan equals nothing, so that each one stays.
     """
+    refuse_dynamic("_unique2", input)
     a = input._array
     dim = None if dim is None else wrapped(dim, a.ndim)
     values, inverse, counts = np.unique(
@@ -260,6 +266,7 @@ def unique_consecutive(
     dim: Any = None,
 ) -> Any:
     """Without elements that equal the one before them."""
+    refuse_dynamic("unique_consecutive", input)
     a = input._array.reshape(-1) if dim is None else np.moveaxis(input._array, dim, 0)
     flat = a.reshape(len(a), a.size // max(len(a), 1))
     new = np.ones(len(a), bool)
@@ -339,6 +346,8 @@ def _put(a: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 
 def _put_source(g: Any, xp: Any, index: Any, accumulate: bool, source_shape: Any) -> Any:
+    if isinstance(index, Tensor) and type(index._array) is not np.ndarray:
+        return xp.take(g, index)  # samples of vmap: each has its own index
     at = (_flat(index, g.size if isinstance(g, np.ndarray) else g.numel(), "put_"),)
     read = xp._index if accumulate else xp._index_last
     return read(g.reshape(-1), at).reshape(source_shape)
@@ -447,6 +456,7 @@ op(
 
 @public
 @method
+@by_sample
 def bincount(self: Tensor, weights: Any = None, minlength: int = 0) -> Any:
     """How often each non-negative integer occurs, or the sum of its weights."""
     if self._array.ndim != 1 or (self._array.size and self._array.min() < 0):
@@ -458,6 +468,7 @@ def bincount(self: Tensor, weights: Any = None, minlength: int = 0) -> Any:
 
 @public
 @method
+@by_sample
 def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """How many elements fall into each of equal bins between min and max."""
     low, high = (min, max) if min != max else (self._array.min(), self._array.max())

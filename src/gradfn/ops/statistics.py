@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import real_dtype, to_numpy
+from gradfn.graph.batched import all_values
 from gradfn.ops.names import into
 from gradfn.ops.reduce import (
     _sum,
@@ -466,7 +467,8 @@ def _levels(a: Any, q: Any, how: str) -> Tensor:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q._array.dtype != a.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    if not ((q._array >= 0) & (q._array <= 1)).all():
+    values = all_values(q)
+    if not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.graph.batched import all_values
 from gradfn.ops.spectral import fft_row, irfft_row, rfft_row
 from gradfn.ops.world import PUBLIC, RECORDED, public
 from gradfn.tensor import Tensor, method
@@ -221,7 +222,7 @@ def _overlapped(
     )
     end = start + length if length is not None else whole - start * bool(center)
     signal, envelope = signal[..., start:end], envelope[start:end]
-    least = np.abs(envelope._array).min(initial=np.inf)
+    least = np.abs(all_values(envelope)).min(initial=np.inf)
     if least < 1e-11:
         raise RuntimeError(
             f"istft: window overlap add min: {least}: the windows leave a gap, where the "
