@@ -170,8 +170,13 @@ def _transposed(ctx: FunctionNode, args: Any, outs: list[Any], given: Any) -> li
     with switch(on=GRAD):
         ctx._saved = tuple(None if t is None else Kept(t, -1) for t in saved)
         try:
-            zero = [ctx._zeros(i) if s is None else s for i, s in enumerate(seeds)]
-            got = getattr(ctx._forward_cls, ctx._backward_name)(ctx, *zero)
+            given_grads = [
+                zeros(t)
+                if s is None and ctx._materialize and isinstance(t, Tensor)
+                else s
+                for s, t in zip(seeds, outs, strict=True)
+            ]
+            got = getattr(ctx._forward_cls, ctx._backward_name)(ctx, *given_grads)
         finally:
             ctx._saved = saved
         got = got if type(got) is tuple else (got,)
