@@ -131,10 +131,12 @@ def test_a_decorated_function_may_call_itself() -> None:
 
 
 def test_a_decorated_class_is_made_in_the_mode() -> None:
-    @torch.no_grad()
-    class Thing:
-        def __init__(self) -> None:
-            self.recording = is_grad_enabled()
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+
+        @torch.no_grad()
+        class Thing:
+            def __init__(self) -> None:
+                self.recording = is_grad_enabled()
 
     assert Thing().recording is False
 

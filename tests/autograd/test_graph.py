@@ -219,7 +219,7 @@ def test_mutation_of_saved_tensors_can_be_allowed() -> None:
         y = x * 1
         z = (y * y).sum()
         y.zero_()
-    z.backward()
+        z.backward()
     assert x.grad.tolist() == [6, 8]
 
 

@@ -165,8 +165,14 @@ def grad(
     derive = _for_each if is_grads_batched else _captured
     got = derive(roots, wanted, given, keep, create_graph)
     if materialize_grads:
+        if any(g is None and not isinstance(t, Tensor) for g, t in zip(got, wanted)):
+            raise RuntimeError(
+                "materialize_grads cannot be used when the given input is a GradientEdge, "
+                "whose tensor is not known"
+            )
         return tuple(
-            _zeros(t) if g is None else g for g, t in zip(got, wanted, strict=True)
+            _zeros(t, create_graph) if g is None else g
+            for g, t in zip(got, wanted, strict=True)
         )
     if not allow_unused and any(g is None for g in got):
         raise RuntimeError(
@@ -242,9 +248,10 @@ def _distinct(got: list[Any], create: bool) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _zeros(t: Any) -> Tensor:
-    _, shape, dtype = target_and_shape(t)
-    return wrap(np.zeros(shape, dtype))
+def _zeros(t: Tensor, create_graph: bool) -> Tensor:
+    """Zeros for an input; where the rest is recorded, they can be derived too."""
+    zeros: Any = wrap(np.zeros(t._array.shape, t._array.dtype))
+    return zeros.requires_grad_(create_graph)  # type: ignore[no-any-return]
 
 
 @method

@@ -57,7 +57,7 @@ def _found(ctx: FunctionNode, args: Any, outs: list[Any], given: Any) -> list[An
         return _transposed(ctx, args, outs, given)
     if ctx._materialize:
         given = [
-            zeros(x) if g is None and isinstance(x, Tensor) else g
+            zeros(x) if g is None and _is_floating(x) else g
             for x, g in zip(args, given, strict=True)
         ]
     kept = ctx._saved
@@ -111,9 +111,12 @@ def _check_and_set(
             set_tangent(out, level, value)
 
 
+def _is_floating(x: Any) -> bool:
+    return isinstance(x, Tensor) and x._array.dtype.kind in "fc"
+
+
 def _takes_tangent(ctx: FunctionNode, out: Any) -> bool:
-    floating = isinstance(out, Tensor) and out._array.dtype.kind in "fc"
-    return floating and all(t is not out for t in ctx._non_differentiable)
+    return _is_floating(out) and all(t is not out for t in ctx._non_differentiable)
 
 
 def _set_written(

@@ -7,11 +7,13 @@ coroutines. The setting is the thread's own (Note [One integer for every mode]).
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from gradfn._state import GRAD, INFERENCE, MODE, mode
+from gradfn.tensor import Tensor
 
 
 def is_grad_enabled() -> bool:
@@ -22,6 +24,11 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Are results inference tensors at present, in this thread?"""
     return bool(mode() & INFERENCE)
+
+
+def is_inference(input: Tensor) -> bool:
+    """Was a tensor made in inference mode?"""
+    return bool(input.is_inference())
 
 
 class Guard:
@@ -51,6 +58,14 @@ class Guard:
     def __call__(self, function: Callable[..., Any]) -> Any:
         """Decorates a function, generator function, coroutine function or class."""
         if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. "
+                "You should only decorate functions or methods. To preserve the current "
+                "behavior of class decoration, you can directly decorate the `__init__` "
+                "method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
             function.__init__ = self(function.__init__)  # type: ignore[method-assign]
             return function
         if inspect.isgeneratorfunction(function):

@@ -67,11 +67,38 @@ class save_on_cpu(saved_tensors_hooks):
 class allow_mutation_on_saved_tensors(saved_tensors_hooks):
     """Lets tensors that were saved in this block be overwritten in place.
 
-    Backward then uses the values that they had: each is copied when it is saved.
+    Backward then uses the values that they had: each is copied when it is saved. It must
+    run in the block too (AssertionError); blocks cannot be nested (RuntimeError).
     """
 
     def __init__(self) -> None:
-        super().__init__(lambda t: t.detach().clone(), lambda t: t)
+        super().__init__(lambda t: t.detach().clone(), self._unpack)
+        self._running = False
+
+    def _unpack(self, kept: Tensor) -> Tensor:
+        if not self._running:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context "
+                "in which the graph was originally recorded."
+            )
+        return kept
+
+    def __enter__(self) -> None:
+        if any(isinstance(_owner(pack), type(self)) for _, pack in HOOKS.get()):
+            raise RuntimeError(
+                "allow_mutation_on_saved_tensors contexts cannot be nested: leave the one "
+                "before entering another"
+            )
+        super().__enter__()
+        self._running = True
+
+    def __exit__(self, *error: object) -> None:
+        self._running = False
+        super().__exit__(*error)
+
+
+def _owner(hook: Any) -> Any:
+    return getattr(hook, "__self__", None)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ Note [Intermediates]
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,16 @@ class FunctionNode(FunctionCtx, Node):
             if type(t) is not Tensor or t._cell is not None:
                 return self._unpacked(kept)
         return kept
+
+    @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """The old name of saved_tensors; DeprecationWarning."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.saved_tensors
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:

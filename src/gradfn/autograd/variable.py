@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradfn.graph.engine import queue_callback
 from gradfn.tensor import Tensor
 
 __all__ = ["Variable"]
@@ -14,8 +15,16 @@ class _VariableMeta(type):
         return isinstance(x, Tensor)
 
 
+class _Engine:
+    """What programs ask of PyTorch's engine."""
+
+    queue_callback = staticmethod(queue_callback)
+
+
 class Variable(metaclass=_VariableMeta):
     """Returns the tensor itself, with requires_grad set if asked for."""
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, **_: Any) -> Any:
         """A tensor over the same memory."""

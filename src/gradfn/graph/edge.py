@@ -43,7 +43,9 @@ def target_and_shape(x: Any) -> tuple[Any, Any, Any]:
         x = GradientEdge(x, 0)
     if not isinstance(x, GradientEdge):
         raise TypeError(f"expected a Tensor or a GradientEdge, got {type(x).__name__}")
-    target = x.ownership_token or _find(x.node, x.output_nr)
+    target = x.ownership_token
+    if target is None:
+        target = _find(x.node, x.output_nr)
     at = target._array if isinstance(target, Tensor) else target
     return target, at.shape, at.dtype
 

@@ -95,7 +95,8 @@ def checked(got: Any, grad: Tensor | None, hook: Any) -> Tensor:
     name = _name(hook)
     if grad is None:
         raise RuntimeError(
-            f"hook '{name}': can't replace a None gradient with a non-None value"
+            f"can't replace a None gradient with a non-None value: hook '{name}' must return "
+            "None where it is given None"
         )
     if not isinstance(got, Tensor):
         raise TypeError(

@@ -159,7 +159,9 @@ class Node:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
     def __call__(self, *grads: Any) -> Any:
-        """The node's backward, applied to gradients by hand."""
+        """The node's backward, applied to gradients by hand. TypeError for a wrong number."""
+        if len(grads) != 1:
+            raise TypeError(f"expected 1 arguments, got {len(grads)} instead")
         got = self.recorded(grads[0], self.needs)
         edges = edges_of(self)
         return got if len(edges) == 1 else tuple(got)

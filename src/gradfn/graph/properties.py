@@ -25,7 +25,14 @@ def attribute(function: Callable[[Tensor], Any]) -> property:
 def assignable(read: property, write: Callable[[Tensor, Any], None]) -> None:
     """Makes a property of Tensor assignable."""
     assert read.fget is not None
-    setattr(Tensor, read.fget.__name__, read.setter(write))
+    name = read.fget.__name__
+
+    def delete(self: Tensor) -> None:
+        if name != "grad":
+            raise RuntimeError(f"'{name}' of a tensor cannot be deleted")
+        write(self, None)
+
+    setattr(Tensor, name, property(read.fget, write, delete, read.__doc__))
 
 
 # -- its place in the graph ----------------------------------------------------------

@@ -27,7 +27,7 @@ from gradfn.ops.names import into
 from gradfn.ops.rare import mark_inference
 from gradfn.ops.sizes import sizes
 from gradfn.ops.world import PUBLIC, RAW, RECORDED, public
-from gradfn.tensor import LEAF, Tensor, from_array, made_for, method, wrap
+from gradfn.tensor import LEAF, Size, Tensor, from_array, made_for, method, wrap
 
 _OPTIONS = {
     "device",
@@ -455,7 +455,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, **options: Any) ->
 @method
 def new(self: Tensor, *args: Any) -> Tensor:
     """Legacy: a tensor of this dtype, from sizes or data."""
-    if len(args) == 1 and not isinstance(args[0], int):
+    if len(args) == 1 and not isinstance(args[0], (int, Size)):
         return new_tensor(self, args[0])
     return self.new_empty(*(args or (0,)))
 

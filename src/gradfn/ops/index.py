@@ -557,7 +557,7 @@ def check_expands(value: Any, target: Any) -> None:
 
 def write_plainly(t: Tensor, steps: Any, advanced: Any, value: Any) -> None:
     """The write where no history is concerned."""
-    check_memory(t)
+    check_memory(t, part=t._array[steps])
     own(t)
     target = t._array[steps]
     if advanced:

@@ -188,12 +188,12 @@ def check_cast(source: np.dtype[Any], target: np.dtype[Any]) -> None:
         )
 
 
-def check_memory(t: Tensor, constant: bool = False) -> None:
-    """RuntimeError if elements of `t` share memory (an expanded tensor).
+def check_memory(t: Tensor, constant: bool = False, part: Any = None) -> None:
+    """RuntimeError if elements of `t` (or of the part written) share memory: expanded.
 
     One constant for all elements is no ambiguous write, so that may be written.
     """
-    array = t._array
+    array = t._array if part is None else part
     if not constant and array.base is not None and 0 in array.strides and array.size > 1:
         overlaps = any(
             s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)

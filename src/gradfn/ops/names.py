@@ -12,7 +12,7 @@ from gradfn._state import GRAD, TRANSFORMS, mode
 from gradfn.graph.batched import refuse_batched
 from gradfn.graph.tangent import is_dual
 from gradfn.ops.admit import MISSING
-from gradfn.ops.inplace import bump, check_cast, own
+from gradfn.ops.inplace import bump, check_cast, check_memory, own
 from gradfn.tensor import Tensor
 
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other"}
@@ -62,6 +62,7 @@ def into(name: str, out: Any, result: Any) -> Any:
             out,
         )
     check_cast(result._array.dtype, out._array.dtype)
+    check_memory(out)
     if out._array.shape != result._array.shape:
         resize(name, out, result)
     own(out)

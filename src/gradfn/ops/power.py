@@ -96,8 +96,12 @@ op(
 )
 
 
-def _exponent_grad(g: Any, xp: Any, self: Any, exponent: Any, result: Any) -> Any:
-    slope = g * (result * xp.log(self)).conj()
+def _exponent_grad(
+    g: Any, xp: Any, self: Any, exponent: Any, exponent_dtype: Any, result: Any
+) -> Any:
+    # A negative base has a logarithm where the power is complex.
+    base = xp._to_copy(self, exponent_dtype) if exponent_dtype.kind == "c" else self
+    slope = g * (result * xp.log(base)).conj()
     return xp._keep(slope, ~xp._flat_power(self, exponent))
 
 

@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from gradfn._state import INFERENCE, mode
 from gradfn.graph.tangent import levels, set_tangent, tangent
 from gradfn.graph.view import check_inplace
 from gradfn.ops.create import checked
-from gradfn.ops.inplace import bump
+from gradfn.ops.inplace import bump, check_memory
 from gradfn.tensor import Tensor, method
 
 
 def become(t: Tensor, view: Tensor) -> Tensor:
     """Makes `t` what `view`, a view of it, is."""
     check_inplace(t)
+    check_memory(t, constant=True)
     own = t._view
     t._array = view._array
     for level in levels():
@@ -45,7 +47,15 @@ def _in_place(name: str, of: str) -> None:
     method(change)
 
 
-for _name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims"):
+for _name in (
+    "squeeze",
+    "unsqueeze",
+    "t",
+    "transpose",
+    "swapaxes",
+    "swapdims",
+    "as_strided",
+):
     _in_place(f"{_name}_", _name)
 
 
@@ -55,9 +65,11 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
     RuntimeError if the tensor requires grad.
     """
-    if self.requires_grad:
+    if self.requires_grad and not mode() & INFERENCE:
         raise RuntimeError("cannot resize variables that require grad")
     shape = checked(size)
+    if shape == self._array.shape:
+        return self
     old = self._array.reshape(-1)
     new = np.empty(shape, old.dtype)
     n = min(new.size, old.size)
