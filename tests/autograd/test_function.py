@@ -528,3 +528,45 @@ def test_needs_input_grad_is_back_after_a_partial_backward() -> None:
     y = Product.apply(a, b)
     torch.autograd.grad(y.sum(), a, retain_graph=True)
     assert y.grad_fn.needs_input_grad == (True, True)
+
+
+FREE = [
+    "name",
+    "shape",
+    "dtype",
+    "needs",
+    "next",
+    "seq",
+    "extra",
+    "versions",
+    "raw",
+    "recorded",
+    "release",
+    "argument",
+    "arity",
+    "takes_none",
+    "index",
+    "count",
+    "op",
+    "gradient",
+    "plain",
+]
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_ctx_takes_attributes_of_any_name(name: str) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        setattr(ctx, name, ("mine", x.shape))
+        return x.reshape(-1) * 2
+
+    def backward(ctx: Any, g: Any) -> Any:
+        mine, shape = getattr(ctx, name)
+        assert mine == "mine"
+        return (g * 2).reshape(shape)
+
+    x = torch.ones(2, 3, requires_grad=True)
+    y = function(forward, backward).apply(x * 1)
+    (y * y).sum().backward(retain_graph=True)
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    assert x.grad.tolist() == [[8.0] * 3] * 2
+    assert g.tolist() == [[2.0] * 3] * 2

@@ -146,11 +146,11 @@ class Function(metaclass=FunctionMeta):
         if kwargs or split:
             args, kwargs = bound(cls, not split, args, kwargs)
         ctx: FunctionNode = new(cls._backward_cls)
-        ctx.seq = next(ticks)
-        ctx.extra = ctx.versions = None
+        ctx._seq = next(ticks)
+        ctx._extra = ctx._versions = None
         needs = collect(ctx, args)
         flags = mode()
-        ctx.needs = needs if flags & GRAD else 0
+        ctx._needs = needs if flags & GRAD else 0
         quiet = flags & ~(GRAD | TRANSFORMS)
         token = set_mode(quiet | FORWARD if needs else quiet)
         try:
@@ -174,10 +174,10 @@ class Function(metaclass=FunctionMeta):
             return finished(ctx, args, out, flags)
         if out._extra is INTERMEDIATE:
             out._extra = None
-        if ctx.needs:
+        if ctx._needs:
             r = out._array
             if r.dtype.kind in "fc":
-                ctx.shape, ctx.dtype = r.shape, r.dtype
+                ctx._out_shape, ctx._out_dtype = r.shape, r.dtype
                 out._grad_fn = ctx
             for t in ctx._saved:
                 if type(t) is not Tensor or t._cell is not None or t is out:
@@ -236,7 +236,7 @@ def collect(ctx: FunctionNode, args: Any) -> int:
     if plain:
         ctx._plain = plain
     ctx._places = places
-    ctx.next = edges[0] if len(edges) == 1 else tuple(edges)
+    ctx._next = edges[0] if len(edges) == 1 else tuple(edges)
     return needs
 
 
@@ -281,7 +281,7 @@ def finished(ctx: FunctionNode, args: Any, out: Any, flags: int) -> Any:
         push_function(ctx, args, outs)
     if ctx._unusual:  # or the node would keep its outputs alive, and they keep it
         ctx._dirty = ctx._non_differentiable = ctx._sources = ()
-    if ctx.needs:
+    if ctx._needs:
         keep(ctx, outs)
         if flags & ~GRAD:
             finish(ctx, flags, outs)
@@ -302,11 +302,11 @@ def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
     check_dirty(ctx, inputs, outs)
     differentiable = [i for i, t in enumerate(outs) if _differentiable(ctx, t)]
     made = [_own(t, inputs, ctx._dirty) for t in outs]
-    if not ctx.needs:
+    if not ctx._needs:
         return made
     alone = len(outs) == 1
     if not alone:
-        ctx.shape = ctx.dtype = None
+        ctx._out_shape = ctx._out_dtype = None
         ctx._outputs = [_metadata(t) for t in outs]
         ctx._differentiable_out = tuple(differentiable)
         ctx._output_nodes = [None] * len(differentiable)
@@ -314,7 +314,7 @@ def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
         t = made[differentiable[number]]
         r = t._array
         if alone:
-            ctx.shape, ctx.dtype = r.shape, r.dtype
+            ctx._out_shape, ctx._out_dtype = r.shape, r.dtype
             node: Any = ctx
         else:
             node = output_of(ctx, number, len(differentiable), r)

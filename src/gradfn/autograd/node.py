@@ -92,7 +92,7 @@ class FunctionNode(FunctionCtx, Node):
     _forward_cls: type[Function]
     _backward_name = "backward"
     _signature: Any = (None, None)  # (forward, its signature)
-    takes_none = True
+    _takes_none = True
     _places: Any = ()
     _arguments = 0
     _asked: int | None = None
@@ -128,7 +128,7 @@ class FunctionNode(FunctionCtx, Node):
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
         """For each argument: does this run want its gradient?"""
-        needs = self.needs if self._asked is None else self._asked
+        needs = self._needs if self._asked is None else self._asked
         wanted = [False] * self._arguments
         for bit, place in enumerate(self._places):
             if needs >> bit & 1:
@@ -145,7 +145,7 @@ class FunctionNode(FunctionCtx, Node):
         """(node, output number) for each tensor argument; (None, 0) for none."""
         edges = iter(edges_of(self))
         return tuple(
-            public_edge(next(edges)) if self.needs >> bit & 1 else (None, 0)
+            public_edge(next(edges)) if self._needs >> bit & 1 else (None, 0)
             for bit in range(len(self._places))
         )
 
@@ -155,11 +155,11 @@ class FunctionNode(FunctionCtx, Node):
 
     # -- for the engine ----------------------------------------------------------------
 
-    def raw(self, g: Any, needs: int) -> Any:
+    def _raw(self, g: Any, needs: int) -> Any:
         """Calls the user's backward on tensors around the arrays."""
         if self._outputs is not None or g is None:
             grads = self._call(self._filled(self._handed_out(g)), needs)
-        elif needs != self.needs:
+        elif needs != self._needs:
             grads = self._call((hand_out(g),), needs)
         else:  # the usual case, in as few steps as possible
             grads = getattr(self._forward_cls, self._backward_name)(self, hand_out(g))
@@ -174,7 +174,7 @@ class FunctionNode(FunctionCtx, Node):
         parts = (g,) if self._outputs is None else _parts(g, self)
         return [None if x is None else hand_out(x, 5) for x in parts]
 
-    def recorded(self, g: Any, needs: int) -> Any:
+    def _recorded(self, g: Any, needs: int) -> Any:
         """Calls the user's backward, and records what it does."""
         parts = (g,) if self._outputs is None else _parts(g, self)
         given = self._filled([None if x is None else alias(x) for x in parts])
@@ -183,15 +183,15 @@ class FunctionNode(FunctionCtx, Node):
 
     def __call__(self, *grads: Any) -> Any:
         """The user's backward, applied to gradients by hand."""
-        got = self._call(grads, self.needs)
+        got = self._call(grads, self._needs)
         return tuple(got) if type(got) is list else got
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """Lets go of the saved tensors."""
         if self._saved:
             self._saved = saved.RELEASED
 
-    def name(self) -> str:
+    def _name(self) -> str:
         """The node's name: that of the Function, and Backward."""
         return type(self).__name__
 
@@ -202,7 +202,7 @@ class FunctionNode(FunctionCtx, Node):
         if not self._materialize:
             return None
         if self._outputs is None:
-            return wrap(np.zeros(self.shape, self.dtype))
+            return wrap(np.zeros(self._out_shape, self._out_dtype))
         made = self._outputs[output]
         return None if made is None else wrap(np.zeros(*made))
 
@@ -213,7 +213,7 @@ class FunctionNode(FunctionCtx, Node):
     def _call(self, given: Any, needs: int) -> Any:
         """What backward returned for the tensors in `needs`: bare if it is one."""
         backward = getattr(self._forward_cls, self._backward_name)
-        if needs == self.needs:
+        if needs == self._needs:
             got = backward(self, *given)
         else:
             self._asked = needs
@@ -246,7 +246,7 @@ class FunctionNode(FunctionCtx, Node):
         if len(got) > n and all(x is None for x in got[n:]):
             return got[:n]
         raise RuntimeError(
-            f"function {self.name()} returned an incorrect number of gradients "
+            f"function {self._name()} returned an incorrect number of gradients "
             f"(expected {n}, got {len(got)}). {self._forward_cls.__name__}.backward "
             "must return one for each argument of forward after ctx; None where there "
             "is none."
@@ -254,7 +254,7 @@ class FunctionNode(FunctionCtx, Node):
 
     def _unwanted(self, i: int) -> RuntimeError:
         return RuntimeError(
-            f"function {self.name()} returned a gradient different than None at position "
+            f"function {self._name()} returned a gradient different than None at position "
             f"{i + 1}, but the corresponding forward input was not a Variable. Return None "
             "there. (The gradient of a number is dropped.)"
         )
@@ -269,9 +269,9 @@ class FunctionNode(FunctionCtx, Node):
             f"gradient {_spell(place)}"
         )
 
-    def argument(self, place: int) -> str:
+    def _argument(self, place: int) -> str:
         """Where among the arguments the gradient number `place` belongs."""
-        return _spell(self._places[super().argument(place)])
+        return _spell(self._places[super()._argument(place)])
 
     def _unpacked(self, kept: Any) -> tuple[Tensor | None, ...]:
         return tuple(
@@ -347,13 +347,13 @@ class Kept:
     def take(self, node: FunctionNode) -> Tensor:
         """The tensor again, if it was not overwritten."""
         if self.cell is not None and self.cell.count != self.version:
-            raise saved.modified(node.name(), self.array, self.cell.count, self.version)
+            raise saved.modified(node._name(), self.array, self.cell.count, self.version)
         if self.tensor is not None:
             return self.tensor
         out = wrap(self.array)
         out._cell = self.cell
-        if self.index in node._differentiable_out and node.needs:
-            if node.extra is not None and node.extra.written is not None:
+        if self.index in node._differentiable_out and node._needs:
+            if node._extra is not None and node._extra.written is not None:
                 out._grad_fn = history_of_written(node)
             elif node._outputs is None:
                 out._grad_fn = node
@@ -372,7 +372,7 @@ def unpack(node: FunctionNode, x: Any) -> Tensor:
     if hasattr(x, "unpack"):
         return x.unpack(node)  # type: ignore[no-any-return]
     if x._cell is not None and x._cell.count:
-        raise saved.modified(node.name(), x._array, x._cell.count, 0)
+        raise saved.modified(node._name(), x._array, x._cell.count, 0)
     return x  # type: ignore[no-any-return]
 
 
@@ -438,13 +438,13 @@ class Refusal(Node):
     __slots__ = ("message",)
     message: str
 
-    def raw(self, g: Any, needs: int) -> Any:
+    def _raw(self, g: Any, needs: int) -> Any:
         """Raises the message."""
         raise RuntimeError(self.message)
 
-    recorded = raw
+    _recorded = _raw
 
-    def name(self) -> str:
+    def _name(self) -> str:
         """The name PyTorch gives to it."""
         return "torch::autograd::Error"
 
@@ -452,9 +452,9 @@ class Refusal(Node):
 def refusal(source: Node, message: str, array: Any) -> Refusal:
     """A Refusal for `array` with the edges of `source`, so that walks find it."""
     node = new(Refusal)
-    node.seq, node.extra, node.versions = next(ticks), None, None
-    node.needs, node.next = source.needs, source.next
-    node.shape, node.dtype, node.message = array.shape, array.dtype, message
+    node._seq, node._extra, node._versions = next(ticks), None, None
+    node._needs, node._next = source._needs, source._next
+    node._out_shape, node._out_dtype, node.message = array.shape, array.dtype, message
     return node
 
 
@@ -476,7 +476,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             return got
         message = (
             "trying to differentiate twice a function that was marked with "
-            f"@once_differentiable: {ctx.name()}"
+            f"@once_differentiable: {ctx._name()}"
         )
         if isinstance(got, tuple):
             return tuple(_refusing(x, ctx, message) for x in got)

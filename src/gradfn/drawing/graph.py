@@ -14,7 +14,7 @@ from typing import Any, Literal
 from gradfn._dtypes import torch_dtype
 from gradfn.drawing.recorder import Amounts, Notes, Place, reached
 from gradfn.drawing.saved import Saved, bytes_of, saved_by
-from gradfn.graph.node import Node, Output, edges_of
+from gradfn.graph.node import Node, Output, edges_of, form_of
 from gradfn.graph.view import CopySlices
 from gradfn.tensor import Tensor
 
@@ -117,7 +117,7 @@ def graph_of(
     """
     names = names or {}
     nodes, leaves, outputs = reached(roots)
-    order = sorted(nodes, key=lambda node: -node.seq)
+    order = sorted(nodes, key=lambda node: -node._seq)
     used = [e for node in order for e in edges_of(node) if isinstance(e, Tensor)]
     leaves = list({id(leaf): leaf for leaf in (*used, *leaves)}.values())
     keys: dict[int, int] = {}
@@ -128,8 +128,8 @@ def graph_of(
             _leaf(key, thing, names) if isinstance(thing, Tensor) else _op(key, thing)
         )
     for out in outputs:
-        made = (tuple(out.shape), torch_dtype(out.dtype).name)
-        vertices[keys[id(out.next)]].outputs[out.index] = made
+        made = (tuple(out._out_shape), torch_dtype(out._out_dtype).name)
+        vertices[keys[id(out._next)]].outputs[out.index] = made
     links = [link for node in order for link in _links(node, keys)]
     for root, name in zip(roots, results):
         links.append(_result(root, name, keys, vertices))
@@ -140,17 +140,17 @@ def graph_of(
 
 
 def _op(key: int, node: Node) -> Vertex:
-    several = node.shape is None
-    notes = node.extra.notes if node.extra is not None else None
+    several = node._out_shape is None
+    notes = node._extra.notes if node._extra is not None else None
     if not isinstance(notes, Notes):
         notes = Notes()
     return Vertex(
         key,
         "function" if hasattr(type(node), "_forward_cls") else "op",
-        node.name(),
+        node._name(),
         _label(node),
-        None if several else tuple(node.shape),
-        None if several else torch_dtype(node.dtype).name,
+        None if several else tuple(node._out_shape),
+        None if several else torch_dtype(node._out_dtype).name,
         notes.place,
         tuple(saved_by(node)) or notes.saved or (),
         [notes],
@@ -166,7 +166,7 @@ def _label(node: Node) -> str:
         return str(cls._forward_cls.__name__)
     name = cls.op.name if hasattr(cls, "op") else "_"
     if name.startswith("_"):  # one of our own: what grad_fn calls it
-        name = re.sub(r"Backward\d*$", "", node.name().rpartition("::")[2])
+        name = re.sub(r"Backward\d*$", "", node._name().rpartition("::")[2])
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return name
 
@@ -186,11 +186,11 @@ def _leaf(key: int, leaf: Tensor, names: Mapping[int, str]) -> Vertex:
 
 
 def _links(node: Node, keys: Mapping[int, int]) -> Iterator[Link]:
-    bits = (i for i in range(node.needs.bit_length()) if node.needs >> i & 1)
+    bits = (i for i in range(node._needs.bit_length()) if node._needs >> i & 1)
     for argument, target in zip(bits, edges_of(node), strict=True):
         output = 0
         if isinstance(target, Output):
-            target, output = target.next, target.index
+            target, output = target._next, target.index
         yield Link(keys[id(node)], keys[id(target)], argument, output)
 
 
@@ -199,11 +199,11 @@ def _result(
 ) -> Link:
     """A vertex for a root, and its link to what made it."""
     output = root.index if isinstance(root, Output) else 0
-    at = root.next if isinstance(root, Output) else root
-    array = root._array if isinstance(root, Tensor) else root
+    at = root._next if isinstance(root, Output) else root
+    form = form_of(root)
     key = len(vertices)
-    shape = None if array.shape is None else tuple(array.shape)
-    dtype = None if array.dtype is None else torch_dtype(array.dtype).name
+    shape = None if form[0] is None else tuple(form[0])
+    dtype = None if form[1] is None else torch_dtype(form[1]).name
     vertices[key] = Vertex(key, "result", name, name or "result", shape, dtype)
     return Link(key, keys[id(at)], 0, output)
 

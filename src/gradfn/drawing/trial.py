@@ -9,8 +9,9 @@ import numpy as np
 
 from gradfn.drawing.recorder import Recorder, reached
 from gradfn.graph import engine
+from gradfn.graph.node import form_of
 from gradfn.graph.observe import observed
-from gradfn.tensor import Tensor, wrap
+from gradfn.tensor import wrap
 
 
 def trial(roots: Sequence[Any]) -> None:
@@ -19,11 +20,6 @@ def trial(roots: Sequence[Any]) -> None:
     RuntimeError if the graph has been released by a backward pass before.
     """
     leaves = reached(roots)[1]
-    ones = [wrap(np.ones(*_metadata(root))) for root in roots]
+    ones = [wrap(np.ones(*form_of(root))) for root in roots]
     with observed(Recorder()):
         engine.backward(roots, ones, True, False, dict.fromkeys(leaves), into_grad=False)
-
-
-def _metadata(root: Any) -> tuple[Any, Any]:
-    array = root._array if isinstance(root, Tensor) else root
-    return array.shape, array.dtype

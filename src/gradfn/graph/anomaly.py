@@ -56,11 +56,11 @@ def check(node: Any, grads: Any) -> None:
             continue
         if nan and np.isnan(array).any():
             raise RuntimeError(
-                f"Function '{node.name()}' returned nan values in its {i}th output."
+                f"Function '{node._name()}' returned nan values in its {i}th output."
             )
         if inf and np.isinf(array).any():
             raise RuntimeError(
-                f"Function '{node.name()}' returned inf values in its {i}th output."
+                f"Function '{node._name()}' returned inf values in its {i}th output."
             )
 
 
@@ -78,14 +78,14 @@ def explain(node: Any, error: Exception) -> None:
 def story(node: Any) -> str:
     """Where the node was made, then in whose backward, if in one."""
     parts: list[str] = []
-    while node is not None and node.extra is not None and node.extra.trace:
+    while node is not None and node._extra is not None and node._extra.trace:
         head = (
-            f"Error detected in {node.name()}. Traceback of forward call that caused the "
+            f"Error detected in {node._name()}. Traceback of forward call that caused the "
             "error:\n"
             if not parts
-            else f"\nPrevious calculation was induced by {node.name()}. Traceback of "
+            else f"\nPrevious calculation was induced by {node._name()}. Traceback of "
             "forward call that induced the previous calculation:\n"
         )
-        parts.append(head + "".join(node.extra.trace))
-        node = node.extra.parent
+        parts.append(head + "".join(node._extra.trace))
+        node = node._extra.parent
     return "".join(parts)

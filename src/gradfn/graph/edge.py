@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradfn.graph.node import AccumulateGrad, Node, Output, target_of
+from gradfn.graph.node import AccumulateGrad, Node, Output, form_of, target_of
 from gradfn.tensor import LEAF, Tensor
 
 
@@ -46,20 +46,19 @@ def target_and_shape(x: Any) -> tuple[Any, Any, Any]:
     target = x.ownership_token
     if target is None:
         target = _find(x.node, x.output_nr)
-    at = target._array if isinstance(target, Tensor) else target
-    return target, at.shape, at.dtype
+    return target, *form_of(target)
 
 
 def _find(node: Node, output_nr: int) -> Any:
     if isinstance(node, AccumulateGrad):
         return node.variable
-    if isinstance(node, Output) or node.shape is not None:
+    if isinstance(node, Output) or node._out_shape is not None:
         return node
     for made in node._output_nodes:
         output = made and made()
         if output is not None and output.index == output_nr:
             return output
     raise RuntimeError(
-        f"output {output_nr} of {node.name()} can't be found from the node alone; use "
+        f"output {output_nr} of {node._name()} can't be found from the node alone; use "
         "get_gradient_edge(tensor)"
     )

@@ -44,7 +44,7 @@ from gradfn.graph.gradient import (
     retain,
 )
 from gradfn.graph.hooks import call_node_hooks, call_tensor_hooks
-from gradfn.graph.node import Node, Parts, edges_of
+from gradfn.graph.node import Node, Parts, edges_of, form_of
 from gradfn.graph.packing import pack_again, unpack_node
 from gradfn.tensor import Tensor, ndarray
 
@@ -80,13 +80,13 @@ class Run:
 
     def apply(self, node: Any, g: Any, needs: int) -> Any:
         """The node's gradients for its arguments; `walk` does the same in place."""
-        if node.takes_none:
-            return node.raw(g, needs)
-        return nothing(needs) if g is None else quiet(node.raw, g, needs)
+        if node._takes_none:
+            return node._raw(g, needs)
+        return nothing(needs) if g is None else quiet(node._raw, g, needs)
 
-    def fit(self, target: Any, grad: Any, source: Any, grads: Any) -> Any:
-        """A gradient, one of `grads` that `source` gave, as the target must have it."""
-        return fit_array(grad, target.shape, target.dtype, source, grads)
+    def fit(self, shape: Any, dtype: Any, grad: Any, source: Any, grads: Any) -> Any:
+        """A gradient, one of `grads` that `source` gave, in the shape and dtype it goes to."""
+        return fit_array(grad, shape, dtype, source, grads)
 
     def add(self, have: Any, grad: Any) -> Any:
         """The sum; `walk` does it in place where the engine alone holds `have`."""
@@ -141,35 +141,35 @@ class Run:
         a small graph, and all of a chain.
         """
         keep = self.keep
-        while type(node.next) is not tuple:
-            if node.extra is not None:
+        while type(node._next) is not tuple:
+            if node._extra is not None:
                 g = self.before(node, g)
-            if node.takes_none:
-                grad = node.raw(g, node.needs)
+            if node._takes_none:
+                grad = node._raw(g, node._needs)
             elif g is not None:
                 try:
-                    grad = run(node.raw, g, node.needs)
+                    grad = run(node._raw, g, node._needs)
                 except RuntimeError as error:
-                    grad = recover(error, node.raw, g, node.needs)
+                    grad = recover(error, node._raw, g, node._needs)
             else:
                 grad = None
-            if node.extra is not None:
-                grad = self.after(node, grad, g, node.needs)
+            if node._extra is not None:
+                grad = self.after(node, grad, g, node._needs)
             if not keep:
-                node.release()
-            g, target = None, node.next
+                node._release()
+            g, target = None, node._next
             if isinstance(target, Tensor):
                 at = target._array
                 if grad is not None and (
                     grad.shape != at.shape or grad.dtype is not at.dtype
                 ):
-                    grad = self.fit(at, grad, node, (grad,))
+                    grad = self.fit(at.shape, at.dtype, grad, node, (grad,))
                 self.arrive(target, grad, 2)
                 return None, None
             if grad is not None and (
-                grad.shape != target.shape or grad.dtype is not target.dtype
+                grad.shape != target._out_shape or grad.dtype is not target._out_dtype
             ):
-                grad = self.fit(target, grad, node, (grad,))
+                grad = self.fit(*form_of(target), grad, node, (grad,))
             node, g = target, grad
             grad = None  # so that `g` is the one reference: see hand_out
         return node, g
@@ -189,7 +189,7 @@ class Run:
                 else:
                     reached.add(target)
                     if not isinstance(target, Tensor):
-                        stack.append(target.next)
+                        stack.append(target._next)
 
     def reaches(self, target: Any) -> bool:
         """Will this run bring a gradient, or word that there is none, to `target`?"""
@@ -211,7 +211,7 @@ class Run:
         self.pending, self.heap, self.leaves = {}, [], []
         plan: dict[Any, Any] = {}
         nodes = _nodes_towards(captures, roots)
-        for node in sorted(nodes, key=lambda n: n.seq, reverse=True):
+        for node in sorted(nodes, key=lambda n: n._seq, reverse=True):
             chosen = partial_edges(node, captures, plan)
             if chosen[0]:
                 plan[node] = chosen
@@ -227,17 +227,17 @@ class Run:
 
     def begin(self, root: Any, grad: Any) -> None:
         """Brings a gradient to a root."""
-        at: Any = root._array if isinstance(root, Tensor) else root
-        if grad.shape != at.shape or grad.dtype is not at.dtype:
-            grad = self.fit(at, grad, None, (grad,))
+        shape, dtype = form_of(root)
+        if grad.shape != shape or grad.dtype is not dtype:
+            grad = self.fit(shape, dtype, grad, None, (grad,))
         have = self.pending.pop(root, None)
         self.pending[root] = grad if have is None else self.add(have, grad)
         left = self.shared.get(root, 1) - 1
         self.shared[root] = left
         if left:
             return
-        if at is root:
-            heappush(self.heap, (root.seq, root))
+        if not isinstance(root, Tensor):
+            heappush(self.heap, (root._seq, root))
         else:
             self.leaves.append(root)
 
@@ -254,38 +254,39 @@ class Run:
                     return
                 node = heappop(heap)[1]
                 g = pending.pop(node, None)
-            needs, edges = node.needs, node.next
+            needs, edges = node._needs, node._next
             if plan is not None:
                 if not self.capture(node, g):
                     node = g = None
                     continue
                 needs, edges = plan[node]
-            if node.extra is not None:
+            if node._extra is not None:
                 g = self.before(node, g)
             if not plain:
                 grads = self.apply(node, g, needs)
-            elif node.takes_none:
-                grads = node.raw(g, needs)
+            elif node._takes_none:
+                grads = node._raw(g, needs)
             elif g is not None:
                 try:
-                    grads = run(node.raw, g, needs)
+                    grads = run(node._raw, g, needs)
                 except RuntimeError as error:
-                    grads = recover(error, node.raw, g, needs)
+                    grads = recover(error, node._raw, g, needs)
             else:
                 grads = nothing(needs)
-            if node.extra is not None:
+            if node._extra is not None:
                 grads = self.after(node, grads, g, needs)
             if release:
-                node.release()
+                node._release()
             source, node, g = node, None, None
             if type(edges) is not tuple:
                 edges, grads = (edges,), (grads,)
             for target, grad in zip(edges, grads):
                 leaf = type(target) is Tensor or isinstance(target, Tensor)
                 if grad is not None:
-                    at = target._array if leaf else target
-                    if grad.shape != at.shape or grad.dtype is not at.dtype:
-                        grad = self.fit(at, grad, source, grads)
+                    shape = target._array.shape if leaf else target._out_shape
+                    dtype = target._array.dtype if leaf else target._out_dtype
+                    if grad.shape != shape or grad.dtype is not dtype:
+                        grad = self.fit(shape, dtype, grad, source, grads)
                 left = shared.get(target)
                 if left is not None:
                     shared[target] = left = left - 1
@@ -311,11 +312,11 @@ class Run:
                     node, g = target, grad  # to be run at once if nothing else is ready
                 else:
                     pending[target] = grad
-                    heappush(heap, (target.seq, target))
+                    heappush(heap, (target._seq, target))
             source = grads = grad = have = None
             if node is not None and heap:
                 pending[node] = g
-                heappush(heap, (node.seq, node))
+                heappush(heap, (node._seq, node))
                 node = g = None
 
     def capture(self, node: Any, g: Any) -> bool:
@@ -327,8 +328,8 @@ class Run:
         assert self.plan is not None
         goes_on = node in self.plan
         if node in self.captures:
-            if not goes_on and node.extra is not None:
-                g = self.tensor_hooks(node.extra, g)
+            if not goes_on and node._extra is not None:
+                g = self.tensor_hooks(node._extra, g)
             self.captures[node] = self.captured(g)
         return goes_on
 
@@ -359,19 +360,19 @@ class Run:
             self.captures[leaf] = self.captured(grad)  # type: ignore[index]
             return
         node = extra is not None and extra.accumulator and extra.accumulator()
-        if not node or node.extra is None:
+        if not node or node._extra is None:
             self.accumulate(leaf, grad, callers)
             return
         grad, callers = _replaced(grad, self.before(node, grad), callers)
         self.accumulate(leaf, grad, callers)
-        if node.extra.post_hooks:
-            call_node_hooks(node.extra.post_hooks, (), self.outside(grad))
+        if node._extra.post_hooks:
+            call_node_hooks(node._extra.post_hooks, (), self.outside(grad))
 
     # -- hooks -----------------------------------------------------------------------
 
     def before(self, node: Any, g: Any) -> Any:
         """Hooks on the tensor that the node made, then the node's own pre-hooks."""
-        extra = node.extra
+        extra = node._extra
         g = self.tensor_hooks(extra, g)
         if extra.pre_hooks:
             outs = self.outside(g)
@@ -398,17 +399,17 @@ class Run:
 
     def after(self, node: Any, grads: Any, g: Any, needs: int) -> Any:
         """The node's own hooks, which see its gradients and may replace them."""
-        if node.extra.packed:
+        if node._extra.packed:
             if self.keep:
                 pack_again(node)
             else:
-                node.extra.packed = None
-        hooks = node.extra.post_hooks
+                node._extra.packed = None
+        hooks = node._extra.post_hooks
         if not hooks:
             return grads
         bits = [i for i in range(needs.bit_length()) if needs >> i & 1]
         given = (grads,) if len(bits) == 1 else grads
-        ins: list[Any] = [None] * max(node.arity, needs.bit_length())
+        ins: list[Any] = [None] * max(node._arity, needs.bit_length())
         for i, grad in zip(bits, given, strict=True):
             ins[i] = None if grad is None else self.as_tensor(grad)
         got = call_node_hooks(hooks, tuple(ins), self.outside(g))
@@ -433,15 +434,15 @@ class RecordedRun(Run):
         return grad
 
     def apply(self, node: Any, g: Any, needs: int) -> Any:
-        if g is None and not node.takes_none:
+        if g is None and not node._takes_none:
             return nothing(needs)
-        return node.recorded(g, needs)
+        return node._recorded(g, needs)
 
     def straight(self, node: Any, g: Any) -> tuple[Any, Any]:
         return node, g
 
-    def fit(self, target: Any, grad: Any, source: Any, grads: Any) -> Any:
-        return fit_tensor(grad, target.shape, target.dtype, source, grads)
+    def fit(self, shape: Any, dtype: Any, grad: Any, source: Any, grads: Any) -> Any:
+        return fit_tensor(grad, shape, dtype, source, grads)
 
     def add(self, have: Any, grad: Any) -> Any:
         return have + grad
@@ -470,8 +471,8 @@ def _replaced(old: Any, fresh: Any, callers: int) -> tuple[Any, int]:
 
 def partial_edges(node: Any, captures: Any, plan: Any) -> tuple[int, Any]:
     """(needs, edges) of a node, only those that lead to something captured."""
-    edges = node.next if type(node.next) is tuple else (node.next,)
-    bits = [i for i in range(node.needs.bit_length()) if node.needs >> i & 1]
+    edges = node._next if type(node._next) is tuple else (node._next,)
+    bits = [i for i in range(node._needs.bit_length()) if node._needs >> i & 1]
     needs, chosen = 0, []
     for bit, target in zip(bits, edges, strict=True):
         if target in captures or target in plan:
@@ -484,12 +485,12 @@ def _nodes_towards(captures: dict[Any, Any], roots: Sequence[Any]) -> set[Node]:
     """The nodes behind `roots`, without those older than all captures: edges lead from
     newer nodes to older ones, so nothing that is asked for lies behind these."""
     leaf = any(isinstance(t, Tensor) for t in captures)
-    oldest = 0 if leaf else max(t.seq for t in captures)
+    oldest = 0 if leaf else max(t._seq for t in captures)
     seen: set[Node] = set()
     stack = list(roots)
     while stack:
         at = stack.pop()
-        if not isinstance(at, Tensor) and at not in seen and at.seq <= oldest:
+        if not isinstance(at, Tensor) and at not in seen and at._seq <= oldest:
             seen.add(at)
             stack += edges_of(at)
     return seen

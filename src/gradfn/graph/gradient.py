@@ -180,9 +180,9 @@ def summed(grad: Any, shape: Any, source: Any, grads: Any) -> Any:
     dims = summed_dims(grad.shape, shape)
     if dims is None:
         place = next(i for i, x in enumerate(grads) if x is grad)
-        at = source.argument(place) if source is not None else place
+        at = source._argument(place) if source is not None else place
         raise RuntimeError(
-            f"Function {source.name() if source is not None else 'root'} returned an "
+            f"Function {source._name() if source is not None else 'root'} returned an "
             f"invalid gradient at index {at} - got {list(grad.shape)} but expected shape "
             f"compatible with {list(shape)}"
         )

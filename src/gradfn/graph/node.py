@@ -2,8 +2,8 @@
 
 Note [Edges]
     An edge is a plain reference to where a gradient goes next: to a node, or to a leaf
-    tensor itself. `node.needs` has a bit for each differentiable argument of the op,
-    set for those that want a gradient; `node.next` holds just their edges: a single
+    tensor itself. `node._needs` has a bit for each differentiable argument of the op,
+    set for those that want a gradient; `node._next` holds just their edges: a single
     one bare, several in a tuple. A node has one output. Where an op has several, each
     output tensor has an `Output` node of its own, whose edge is the op's node; so the
     engine knows nothing of output numbers, and each gradient can be checked against
@@ -71,61 +71,64 @@ class NodeExtra:
 class Node:
     """A recorded operation. `tensor.grad_fn` is one.
 
-    `raw(g, needs)` maps the output's gradient, an ndarray, to those of the arguments
-    in `needs`: a bare one if there is one edge, else a sequence. `recorded` does the
+    `_raw(g, needs)` maps the output's gradient, an ndarray, to those of the arguments
+    in `needs`: a bare one if there is one edge, else a sequence. `_recorded` does the
     same for tensors, and is itself recorded.
     """
 
     __slots__ = (
         "__weakref__",
-        "dtype",  # of the output, NumPy's
-        "extra",  # None or NodeExtra
-        "needs",
-        "next",
-        "seq",
-        "shape",  # of the output
-        "versions",  # None, or the versions of saved tensors that are not 0
+        "_extra",  # None or NodeExtra
+        "_needs",
+        "_next",
+        "_out_dtype",  # of the output, NumPy's
+        "_out_shape",  # of the output
+        "_seq",
+        "_versions",  # None, or the versions of saved tensors that are not 0
     )
-    arity: ClassVar[int] = 1  # how many differentiable arguments the op has
+    _arity: ClassVar[int] = 1  # how many differentiable arguments the op has
     _output_nodes: Any = ()  # weak references to the Output nodes, if it has several
-    takes_none = False  # does it want to run without any gradient?
-    dtype: Any
-    extra: NodeExtra | None
-    needs: int
-    next: Any
-    seq: int
-    shape: Any
-    versions: dict[str, int] | None
+    _takes_none = False  # does it want to run without any gradient?
+    _out_dtype: Any
+    _extra: NodeExtra | None
+    _needs: int
+    _next: Any
+    _seq: int
+    _out_shape: Any
+    _versions: dict[str, int] | None
 
-    def raw(self, g: Any, needs: int) -> Any:
+    def _raw(self, g: Any, needs: int) -> Any:
         """Gradients of the arguments in `needs`, as ndarrays."""
         raise NotImplementedError
 
-    def recorded(self, g: Any, needs: int) -> Any:
+    def _recorded(self, g: Any, needs: int) -> Any:
         """The same on tensors, recording."""
         raise NotImplementedError
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """Lets go of what was saved; a second walk then says so."""
 
-    def argument(self, place: int) -> Any:
+    def _argument(self, place: int) -> Any:
         """Which argument of the op the gradient number `place` is of."""
-        bits = [i for i in range(self.needs.bit_length()) if self.needs >> i & 1]
+        bits = [i for i in range(self._needs.bit_length()) if self._needs >> i & 1]
         return bits[place]
 
     # -- torch.autograd.graph.Node ---------------------------------------------------
 
     def name(self) -> str:
         """The name of the op, such as 'MulBackward0'."""
-        return type(self).__name__
+        return self._name()
+
+    def _name(self) -> str:
+        return type(self).__name__  # users may keep a name of their own on ctx
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """(node, output number) for each differentiable argument; (None, 0) if none."""
         edges = iter(edges_of(self))
         return tuple(
-            public_edge(next(edges)) if self.needs >> i & 1 else (None, 0)
-            for i in range(max(self.arity, self.needs.bit_length()))
+            public_edge(next(edges)) if self._needs >> i & 1 else (None, 0)
+            for i in range(max(self._arity, self._needs.bit_length()))
         )
 
     @property
@@ -148,7 +151,7 @@ class Node:
         return add_hook(node_extra(self), "pre_hooks", hook)
 
     def _sequence_nr(self) -> int:
-        return -1 - self.seq
+        return -1 - self._seq
 
     def __getattr__(self, name: str) -> Any:
         from gradfn.graph.packing import saved_attribute
@@ -162,7 +165,7 @@ class Node:
         """The node's backward, applied to gradients by hand. TypeError for a wrong number."""
         if len(grads) != 1:
             raise TypeError(f"expected 1 arguments, got {len(grads)} instead")
-        got = self.recorded(grads[0], self.needs)
+        got = self._recorded(grads[0], self._needs)
         edges = edges_of(self)
         return got if len(edges) == 1 else tuple(got)
 
@@ -198,26 +201,26 @@ class Output(Node):
     index: int
     count: int
 
-    def raw(self, g: Any, needs: int) -> Parts:
+    def _raw(self, g: Any, needs: int) -> Parts:
         """Puts the gradient at its place among the outputs'."""
         grads = [None] * self.count
         grads[self.index] = g
         return Parts(grads)
 
-    recorded = raw
+    _recorded = _raw
 
-    def name(self) -> str:
+    def _name(self) -> str:
         """The name of the op."""
-        return str(self.next.name())
+        return str(self._next._name())
 
 
 def output_of(node: Node, index: int, count: int, array: Any) -> Output:
     """The Output node for one result `array` of `node`."""
     out = new(Output)
-    out.seq = next(ticks)
-    out.extra = out.versions = None
-    out.needs, out.next = 1, node
-    out.shape, out.dtype = array.shape, array.dtype
+    out._seq = next(ticks)
+    out._extra = out._versions = None
+    out._needs, out._next = 1, node
+    out._out_shape, out._out_dtype = array.shape, array.dtype
     out.index, out.count = index, count
     return out
 
@@ -229,7 +232,7 @@ class AccumulateGrad(Node):
     variable: Tensor
     next_functions = ()
 
-    def name(self) -> str:
+    def _name(self) -> str:
         """PyTorch's name."""
         return "torch::autograd::AccumulateGrad"
 
@@ -260,9 +263,9 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
     node = extra.accumulator and extra.accumulator()
     if node is None:
         node = new(AccumulateGrad)
-        node.seq, node.extra, node.versions = -sys.maxsize, None, None
-        node.needs, node.next = 0, ()
-        node.shape, node.dtype = leaf._array.shape, leaf._array.dtype
+        node._seq, node._extra, node._versions = -sys.maxsize, None, None
+        node._needs, node._next = 0, ()
+        node._out_shape, node._out_dtype = leaf._array.shape, leaf._array.dtype
         node.variable = leaf
         extra.accumulator = weakref.ref(node)
     return node  # type: ignore[no-any-return]
@@ -276,28 +279,35 @@ def move_retained(t: Tensor, node: Node | None) -> None:
     if t._extra is None or not t._extra.retains_grad:
         return
     old = t._grad_fn
-    if isinstance(old, Node) and old.extra is not None:
-        old.extra.retaining = None
+    if isinstance(old, Node) and old._extra is not None:
+        old._extra.retaining = None
     if node is not None:
         node_extra(node).retaining = weakref.ref(t)
 
 
 def node_extra(node: Node) -> NodeExtra:
     """The rare properties of `node`; made now if it had none."""
-    if node.extra is None:
-        node.extra = NodeExtra()
-    return node.extra
+    if node._extra is None:
+        node._extra = NodeExtra()
+    return node._extra
+
+
+def form_of(target: Any) -> tuple[Any, Any]:
+    """The shape and dtype that gradients for a node or a leaf must have."""
+    if isinstance(target, Tensor):
+        return target._array.shape, target._array.dtype
+    return target._out_shape, target._out_dtype
 
 
 def edges_of(node: Node) -> tuple[Any, ...]:
     """The edges of `node`, always as a tuple."""
-    return node.next if type(node.next) is tuple else (node.next,)
+    return node._next if type(node._next) is tuple else (node._next,)
 
 
 def public_edge(target: Any) -> tuple[Node, int]:
     """(grad_fn, output number) for an edge, as PyTorch shows it."""
     if isinstance(target, Output):
-        return target.next, target.index
+        return target._next, target.index
     return (target, 0) if isinstance(target, Node) else (accumulator(target), 0)
 
 

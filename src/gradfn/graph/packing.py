@@ -119,7 +119,7 @@ def pack_slot(node: Any, name: str, hooks: Hooks) -> None:
 def unpack_node(node: Any) -> None:
     """Unpacks all that a node has saved, before it runs: then no user's code will run
     in the Context of its kernels (Note [No RuntimeWarning])."""
-    for slot, packed in node.extra.packed.items():
+    for slot, packed in node._extra.packed.items():
         if isinstance(packed, list):
             value: Any = [t.unpack(node) if isinstance(t, Packed) else t for t in packed]
         elif isinstance(packed, Packed):
@@ -133,7 +133,7 @@ def unpack_node(node: Any) -> None:
 
 def pack_again(node: Any) -> None:
     """Undoes `unpack_node`, for another pass."""
-    for slot, packed in node.extra.packed.items():
+    for slot, packed in node._extra.packed.items():
         setattr(node, slot, packed)
         if slot[1:] not in node.op.takes and isinstance(packed, Packed):
             node.cell = PASSED_ON

@@ -92,7 +92,7 @@ def grad_fn(self: Tensor) -> Node | None:
     e = edge(self)
     if e is LEAF:
         return None
-    return e.next if isinstance(e, Output) else e  # type: ignore[no-any-return]
+    return e._next if isinstance(e, Output) else e  # type: ignore[no-any-return]
 
 
 @attribute
@@ -228,7 +228,7 @@ def _backward_hooks(self: Tensor) -> Any:
     """The tensor's hooks, or None."""
     e = edge(self)
     if isinstance(e, Node):
-        return None if e.extra is None else e.extra.tensor_hooks
+        return None if e._extra is None else e._extra.tensor_hooks
     return None if self._extra is None else self._extra.hooks
 
 

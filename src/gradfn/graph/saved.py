@@ -3,7 +3,7 @@
 Note [Saved tensors]
     A node keeps an argument of its op as the tensor itself, in a slot of the argument's
     name. Its version is 0 unless the tensor has a Cell by then; only a version other
-    than 0 is noted, in `node.versions`. The result is kept as its bare array in the slot
+    than 0 is noted, in `node._versions`. The result is kept as its bare array in the slot
     `result` and its Cell in the slot `cell`, for the result refers to the node and must
     not be referred to in turn; whoever needs it as a tensor gets a new one.
     After a backward pass without retain_graph the slots hold RELEASED, whose every
@@ -42,9 +42,9 @@ RELEASED: Final[Any] = Released()
 def note_version(node: Any, slot: str, cell: Cell) -> None:
     """Remembers that what `node` saves in `slot` was written before."""
     if cell.count:
-        if node.versions is None:
-            node.versions = {}
-        node.versions[slot] = cell.count
+        if node._versions is None:
+            node._versions = {}
+        node._versions[slot] = cell.count
 
 
 def note_versions(node: Any, slot: str, tensors: Any) -> None:
@@ -56,9 +56,9 @@ def note_versions(node: Any, slot: str, tensors: Any) -> None:
 
 def check_version(node: Any, slot: str, cell: Cell, array: Any) -> None:
     """Raises RuntimeError if what `slot` holds was overwritten since it was saved."""
-    expected = node.versions[slot] if node.versions and slot in node.versions else 0
+    expected = node._versions[slot] if node._versions and slot in node._versions else 0
     if cell.count != expected:
-        raise modified(node.name(), array, cell.count, expected)
+        raise modified(node._name(), array, cell.count, expected)
 
 
 def modified(name: str, array: Any, found: int, expected: int) -> RuntimeError:

@@ -146,7 +146,7 @@ def refusal(made: int, e: Any, what: str) -> str:
 
 def _described(e: Any) -> str:
     """Which output of which op a view is, for an error."""
-    name = re.sub(r"Backward\d*$", "", e.name())
+    name = re.sub(r"Backward\d*$", "", e._name())
     return f"Output {e.index if isinstance(e, Output) else 0} of {name}"
 
 
@@ -181,7 +181,7 @@ def check_inplace(t: Tensor, *others: Any, used: str = "is being") -> None:
 def rebase(t: Tensor, node: Node, own: int = 1) -> None:
     """Makes `node`, which wrote into `t`, the history of `t` and of its base.
 
-    `own` is the bit in `node.needs` that stands for `t` as it was before.
+    `own` is the bit in `node._needs` that stands for `t` as it was before.
     """
     view = t._view
     if view is None:
@@ -200,47 +200,47 @@ def rebase(t: Tensor, node: Node, own: int = 1) -> None:
 class CopySlices(Node):
     """History of a base into which `fn` wrote through a view."""
 
-    __slots__ = ("chain", "fn", "own", "strides", "takes_none")
-    takes_none: bool  # does `fn` run a user's code?
+    __slots__ = ("_takes_none", "chain", "fn", "own", "strides")
+    _takes_none: bool  # does `fn` run a user's code?
     own: int
     fn: Node
     chain: Any
     strides: Any
 
-    def raw(self, g: Any, needs: int) -> Any:
+    def _raw(self, g: Any, needs: int) -> Any:
         """The base's gradient without the slice, and what `fn` gives the others."""
         if g is None:
             return (None,) * needs.bit_count() if needs & (needs - 1) else None
         grad = laid_out(g, self.strides)
         part = replay_raw(grad, self.chain)
-        own, others = self._apply(self.fn.raw, part.copy())
+        own, others = self._apply(self.fn._raw, part.copy())
         part[...] = 0 if own is None else own
         return _some(grad, others, needs)
 
-    def recorded(self, g: Any, needs: int) -> Any:
+    def _recorded(self, g: Any, needs: int) -> Any:
         """The same on tensors."""
         grad = g.clone()
         grad._array = laid_out(grad._array, self.strides)  # the views need it so
         part = replay(grad, self.chain)
-        own, others = self._apply(self.fn.recorded, part.clone())
+        own, others = self._apply(self.fn._recorded, part.clone())
         part.zero_() if own is None else part.copy_(own)
         return _some(grad, others, needs)
 
-    def name(self) -> str:
+    def _name(self) -> str:
         """PyTorch's name."""
         return "torch::autograd::CopySlices"
 
     def _apply(self, run: Any, part: Any) -> tuple[Any, list[Any]]:
         fn = self.fn
-        if not fn.needs:
+        if not fn._needs:
             return None, []
-        got = run(part, fn.needs)
-        return split_own(list(got) if type(fn.next) is tuple else [got], fn, self.own)
+        got = run(part, fn._needs)
+        return split_own(list(got) if type(fn._next) is tuple else [got], fn, self.own)
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """Lets go of what `fn` saved."""
         if self.fn is not RELEASED:
-            self.fn.release()
+            self.fn._release()
             self.fn = RELEASED
 
 
@@ -252,26 +252,26 @@ def _some(grad: Any, others: list[Any], needs: int) -> Any:
 
 def split_own(items: list[Any], fn: Node, own: int) -> tuple[Any, list[Any]]:
     """What stands for the written argument (None if nothing does), and the others."""
-    if not fn.needs & own:
+    if not fn._needs & own:
         return None, items
-    at = (fn.needs & own - 1).bit_count()
+    at = (fn._needs & own - 1).bit_count()
     return items[at], items[:at] + items[at + 1 :]
 
 
 def copy_slices(base: Tensor, chain: Any, fn: Node, own: int) -> CopySlices:
     """The node for `fn` having written into the view `chain` of `base`."""
     node = new(CopySlices)
-    node.seq, node.extra, node.versions = next(ticks), None, None
-    node.shape, node.dtype = base._array.shape, base._array.dtype
+    node._seq, node._extra, node._versions = next(ticks), None, None
+    node._out_shape, node._out_dtype = base._array.shape, base._array.dtype
     node.fn, node.chain, node.own = fn, chain, own
-    node.strides, node.takes_none = base._array.strides, fn.takes_none
-    edges = list(edges_of(fn)) if fn.needs else []
+    node.strides, node._takes_none = base._array.strides, fn._takes_none
+    edges = list(edges_of(fn)) if fn._needs else []
     others = split_own(edges, fn, own)[1]
-    node.needs = ((1 << len(others)) - 1) << 1
+    node._needs = ((1 << len(others)) - 1) << 1
     if base._grad_fn is not None:
-        node.needs |= 1
+        node._needs |= 1
         others.insert(0, base if base._grad_fn is LEAF else base._grad_fn)
-    node.next = others[0] if len(others) == 1 else tuple(others)
+    node._next = others[0] if len(others) == 1 else tuple(others)
     return node
 
 
@@ -280,9 +280,11 @@ def history_of_written(node: Node) -> Any:
     the view after the write."""
     slices, chain = node_extra(node).written
     slices = slices()
-    order = sorted(range(len(slices.shape)), key=lambda d: -abs(slices.strides[d]))
+    order = sorted(range(len(slices._out_shape)), key=lambda d: -abs(slices.strides[d]))
     back = sorted(range(len(order)), key=order.__getitem__)
-    memory = np.empty([slices.shape[d] for d in order], slices.dtype).transpose(back)
+    memory = np.empty([slices._out_shape[d] for d in order], slices._out_dtype).transpose(
+        back
+    )
     base = wrap(memory)  # only its shape and strides matter
     base._grad_fn = slices
     with switch(on=GRAD):

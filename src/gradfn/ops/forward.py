@@ -215,9 +215,9 @@ def source(like: Tensor) -> Tensor:
     """Zeros that need a gradient; the node is new, so whatever is older is not looked at."""
     t = zeros(like)
     node = t._grad_fn = new(Source)
-    node.seq, node.extra, node.versions = next(ticks), None, None
-    node.needs, node.next = 0, ()
-    node.shape, node.dtype = t._array.shape, t._array.dtype
+    node._seq, node._extra, node._versions = next(ticks), None, None
+    node._needs, node._next = 0, ()
+    node._out_shape, node._out_dtype = t._array.shape, t._array.dtype
     return t
 
 

@@ -52,7 +52,7 @@ def keep_tangents(op: Any, out: Any) -> None:
         node = t._grad_fn
         if node is None or t._extra is None or not t._extra.tangents:
             continue
-        node = node.next if isinstance(node, Output) else node
+        node = node._next if isinstance(node, Output) else node
         if isinstance(node, Node) and node.op is op:
             extra = node_extra(node)
             extra.tangents = {**(extra.tangents or {}), i: t._extra.tangents}
@@ -167,11 +167,11 @@ def as_saved(node: Any, array: Any, index: int) -> Tensor:
     else:
         t = wrap(array)
         t._grad_fn = made[index]() or output_of(node, index, len(made), array)
-    if node.extra is not None:
-        if node.extra.written is not None:
+    if node._extra is not None:
+        if node._extra.written is not None:
             t._grad_fn = history_of_written(node)
-        if node.extra.tangents and index in node.extra.tangents:
-            extra_of(t).tangents = node.extra.tangents[index]
+        if node._extra.tangents and index in node._extra.tangents:
+            extra_of(t).tangents = node._extra.tangents[index]
     return t
 
 

@@ -382,14 +382,14 @@ def node_class(name: str, row: Op, made: dict[str, Any]) -> type[Node]:
         "__slots__": tuple(row.saved),
         "__module__": "torch.autograd.graph",
         "op": row,
-        "arity": 0 if row.many else len(row.rules),
-        "raw": made["raw"],
-        "recorded": made["recorded"],
-        "takes_none": False,
+        "_arity": 0 if row.many else len(row.rules),
+        "_raw": made["raw"],
+        "_recorded": made["recorded"],
+        "_takes_none": False,
     }
-    if "release" in made:
-        body["release"] = made["release"]
+    if "_release" in made:
+        body["_release"] = made["_release"]
     *space, short = name.split("::")
     if space:
-        body["name"] = lambda node: name
+        body["_name"] = lambda node: name
     return type(short, (Node,), body)

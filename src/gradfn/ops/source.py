@@ -295,13 +295,16 @@ class Source:
             lines = [f"    node = new(Node1 if {row.overload} else Node0)"]
         else:
             lines = ["    node = new(Node0)"]
-        lines += ["    node.seq = next(ticks)", "    node.extra = node.versions = None"]
+        lines += [
+            "    node._seq = next(ticks)",
+            "    node._extra = node._versions = None",
+        ]
         if "_output_nodes" in row.saved:
-            lines.append("    node.shape = node.dtype = None")
+            lines.append("    node._out_shape = node._out_dtype = None")
         else:
             if not inline:
                 lines.append(f"    r = out{'[0]' * bool(row.outputs)}._array")
-            lines.append("    node.shape = r.shape; node.dtype = r.dtype")
+            lines.append("    node._out_shape = r.shape; node._out_dtype = r.dtype")
         return [*lines, *self.edges(), *self.saving()]
 
     def edges(self) -> list[str]:
@@ -313,25 +316,25 @@ class Source:
                 "    for i, x in enumerate(e):",
                 "        if x is not None: needs |= 1 << i",
                 "    some_e = [x for x in e if x is not None]",
-                "    node.next = some_e[0] if len(some_e) == 1 else tuple(some_e)",
-                "    node.needs = needs; node.count = len(e)",
+                "    node._next = some_e[0] if len(some_e) == 1 else tuple(some_e)",
+                "    node._needs = needs; node.count = len(e)",
             ]
         names = list(row.rules)
         lines = [f"    if e{i} is LEAF: e{i} = {p}" for i, p in enumerate(names)]
         if len(names) == 1:
-            return [*lines, "    node.next = e0; node.needs = needs = 1"]
+            return [*lines, "    node._next = e0; node._needs = needs = 1"]
         if len(names) == 2:
             return [
                 *lines,
-                "    if e1 is None: node.next = e0; node.needs = needs = 1",
-                "    elif e0 is None: node.next = e1; node.needs = needs = 2",
-                "    else: node.next = (e0, e1); node.needs = needs = 3",
+                "    if e1 is None: node._next = e0; node._needs = needs = 1",
+                "    elif e0 is None: node._next = e1; node._needs = needs = 2",
+                "    else: node._next = (e0, e1); node._needs = needs = 3",
             ]
         packed = ", ".join(f"e{i}" for i in range(len(names)))
         return [
             *lines,
-            f"    needs, node.next = some(({packed}))",
-            "    node.needs = needs",
+            f"    needs, node._next = some(({packed}))",
+            "    node._needs = needs",
         ]
 
     def saving(self) -> list[str]:
@@ -415,7 +418,7 @@ class Source:
             or s[1:] in self.row.outputs
         ]
         if held:
-            lines.append("def release(node):")
+            lines.append("def _release(node):")
             names = [f"node.{s}" for s in held]
             if "cell" in self.slots():
                 names.append("node.cell")
@@ -432,7 +435,7 @@ class Source:
         if row.uniform and raw:
             lines += [
                 "    if g.base is not None and (one := one_value(g)) is not None:",
-                "        return everywhere(node.raw(one, needs), g.shape)",
+                "        return everywhere(node._raw(one, needs), g.shape)",
             ]
         if row.many:
             lines += ["    " + x for x in self.formula(row.many, raw, "r")]
