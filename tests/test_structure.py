@@ -36,6 +36,7 @@ LAYERS = [
     {
         "amp",
         "backends",
+        "check",
         "compiler",
         "cuda",
         "distributions",

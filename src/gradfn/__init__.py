@@ -77,6 +77,7 @@ globals().update(_PUBLIC)  # every op but those of _OPS_LATE
 _LATE = [
     "amp",
     "backends",
+    "check",
     "compat",
     "compiler",
     "cuda",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 
@@ -31,3 +32,20 @@ def late(
         )
 
     return get
+
+
+def callable_as(module: str, function: Callable[..., Any]) -> None:
+    """Lets a module be called as a function that has its name.
+
+    So `gradfn.check(...)` and `autograd.gradcheck(...)` work whichever of the two the
+    name was bound to last: importing a submodule binds the name in its parent.
+    """
+
+    class Called(ModuleType):
+        """A module that is called as its function."""
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+    Called.__call__.__doc__ = function.__doc__
+    sys.modules[module].__class__ = Called

@@ -29,11 +29,13 @@ usage: gradfn run PROGRAM.py [ARGUMENT ...]
        gradfn run -c CODE [ARGUMENT ...]
        gradfn run - [ARGUMENT ...]
 
+       gradfn check [OPTIONS] PATH.py[::NAME] | MODULE[:NAME] ...
        gradfn show [OPTIONS] PROGRAM.py [ARGUMENT ...]
 
 run: run a program written for PyTorch, with gradfn standing in as `torch`.
 Everything after the program is the program's own. `-` reads it from
 standard input.
+check: audit custom Functions: are their derivatives right, and if not, why not?
 show: run it, then draw the graph of its last backward pass.
 
 options:
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         case ["run", *rest]:
             return _run(rest)
-        case ["show" as tool, *rest]:
+        case ["check" | "show" as tool, *rest]:
             return _use(tool, rest)
         case [other, *_]:
             return _refuse(f"gradfn: no command {other!r}; try `gradfn --help`")
@@ -79,7 +81,7 @@ def _refuse(message: str, status: int = 2) -> int:
 # --- the tools ----------------------------------------------------------------------
 
 # command: the module with its click.Command, which gives what is to be done
-_TOOLS = {"show": "gradfn.drawing.command"}
+_TOOLS = {"check": "gradfn.check.command", "show": "gradfn.drawing.command"}
 
 
 def _use(tool: str, arguments: list[str]) -> int:

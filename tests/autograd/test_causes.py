@@ -112,8 +112,7 @@ def test_a_gradient_that_is_reshaped_for_transposed() -> None:
 def test_a_sum_over_the_wrong_dim() -> None:
     true = np.einsum("i,jk->ijk", np.ones(3), np.eye(3)).reshape(9, 3)
     mine = np.einsum("j,ik->ijk", np.ones(3), np.eye(3)).reshape(9, 3)
-    assert named(mine, true, (3, 3), (3,)) == "transpose"
-    assert "wrong dim" in text(mine, true, (3, 3), (3,))
+    assert named(mine, true, (3, 3), (3,)) == "wrong dim"
 
 
 def test_a_broadcast_sum_that_is_missing() -> None:

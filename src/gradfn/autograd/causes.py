@@ -191,25 +191,33 @@ def _swapped_output(p: Jacobians) -> str:
     return ""
 
 
+def _permutation(p: Jacobians) -> tuple[int, ...] | None:
+    """The order of the dims of output and input in which the true one equals this one."""
+    shape = (*p.out_shape, *p.in_shape)
+    if p.complex_in or p.complex_out or not 2 <= len(shape) <= 5:
+        return None
+    true = p.true.reshape(shape)
+    for order in list(permutations(range(len(shape))))[1:]:
+        turned = true.transpose(order)
+        if turned.shape == shape and p.agrees(p.mine, turned.reshape(p.mine.shape)):
+            return order
+    return None
+
+
 def _transpose(p: Jacobians) -> str:
     """Dims exchanged in the input, in the output, or between them (W for W.T)."""
-    if p.complex_in or p.complex_out:
+    if _permutation(p) is None:
         return ""
-    shape = (*p.out_shape, *p.in_shape)
-    outs = len(p.out_shape)
-    if not 2 <= len(shape) <= 5:
+    return "a transpose is missing or too many (or the factors of a product change place)"
+
+
+def _wrong_dim(p: Jacobians) -> str:
+    """Dims of the output alone exchanged, of which some are summed over."""
+    order, outs = _permutation(p), len(p.out_shape)
+    if order is None or not outs > len(p.in_shape) > 0:
         return ""
-    true = p.true.reshape(shape)
-    for order in permutations(range(len(shape))):
-        if order == tuple(range(len(shape))):
-            continue
-        turned = true.transpose(order)
-        if turned.shape != shape or not p.agrees(p.mine, turned.reshape(p.mine.shape)):
-            continue
-        if sorted(order[:outs]) == list(range(outs)) and outs > len(p.in_shape) > 0:
-            return "it is summed over the wrong dim"
-        return "a transpose is missing or too many (or the factors of a product change place)"
-    return ""
+    only_outs = sorted(order[:outs]) == list(range(outs))
+    return "the gradient is summed over the wrong dim" if only_outs else ""
 
 
 def _reshaped(p: Jacobians) -> str:
@@ -327,6 +335,7 @@ TESTS: dict[str, Callable[[Jacobians], str]] = {
     "constant factor": _constant_factor,
     "swapped argument": _swapped_argument,
     "swapped output": _swapped_output,
+    "wrong dim": _wrong_dim,
     "transpose": _transpose,
     "reshaped": _reshaped,
     "grad_output ignored": _ignores_gradient,

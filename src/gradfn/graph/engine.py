@@ -159,11 +159,9 @@ class Run:
                 node._release()
             g, target = None, node._next
             if isinstance(target, Tensor):
-                at = target._array
-                if grad is not None and (
-                    grad.shape != at.shape or grad.dtype is not at.dtype
-                ):
-                    grad = self.fit(at.shape, at.dtype, grad, node, (grad,))
+                shape, dtype = target._array.shape, target._array.dtype
+                if grad is not None and (grad.shape != shape or grad.dtype is not dtype):
+                    grad = self.fit(shape, dtype, grad, node, (grad,))
                 self.arrive(target, grad, 2)
                 return None, None
             if grad is not None and (
