@@ -16,7 +16,7 @@ from gradfn.autograd.node import (
     once_differentiable,
 )
 from gradfn.graph.node import Output, new, output_of, ticks
-from gradfn.graph.view import FUNCTION, check_inplace, edge, mark_view, rebase
+from gradfn.graph.view import FUNCTION, MULTI, check_inplace, edge, mark_view, rebase
 from gradfn.ops.inplace import bump
 from gradfn.ops.rare import finish
 from gradfn.ops.rule import TABLE
@@ -301,8 +301,9 @@ def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
     inputs = tensors_in(args)
     check_dirty(ctx, inputs, outs)
     differentiable = [i for i, t in enumerate(outs) if _differentiable(ctx, t)]
-    made = [_own(t, inputs, ctx._dirty) for t in outs]
-    if not ctx._needs:
+    how = MULTI if len(differentiable) > 1 else FUNCTION
+    made = [_own(t, inputs, ctx._dirty, how) for t in outs]
+    if not ctx.needs:
         return made
     alone = len(outs) == 1
     if not alone:
@@ -332,18 +333,26 @@ def _metadata(t: Any) -> Any:
     return (t._array.shape, t._array.dtype) if isinstance(t, Tensor) else None
 
 
-def _own(t: Any, inputs: list[Tensor], dirty: Any) -> Any:
-    """The output without history: an input that is returned becomes an alias of it."""
+def _own(t: Any, inputs: list[Tensor], dirty: Any, made: int) -> Any:
+    """An output as a tensor of its own: an input returned as it is becomes a view.
+
+    `made`: how views count as made. Outside of grad mode views are what they would be
+    without the Function, and an input returned as it is has no history.
+    """
     if not isinstance(t, Tensor) or among(t, dirty):
         return t
+    recorded = mode() & GRAD
     if among(t, inputs):
         out = share(t, t._array)
-        mark_view(out, t, TABLE["_view"], (t._array.shape,), FUNCTION)
+        if recorded:
+            mark_view(out, t, TABLE["_view"], (t._array.shape,), made)
         return out
     if t._extra is INTERMEDIATE:
         t._extra = None
     if t._view is not None:
-        t._view.made = FUNCTION
+        if not recorded:
+            return t
+        t._view.made = made
     t._grad_fn = None
     return t
 

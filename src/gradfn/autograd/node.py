@@ -96,6 +96,7 @@ class FunctionNode(FunctionCtx, Node):
     _places: Any = ()
     _arguments = 0
     _asked: int | None = None
+    _materialize_non_diff_grads = True  # PyTorch's name, that users may clear
     _outputs: Any = None  # (shape, dtype) or None for each output, if several
     _differentiable_out: tuple[int, ...] = (0,)
     _sources: Any = ()  # the input tensors, if some were written
@@ -195,6 +196,21 @@ class FunctionNode(FunctionCtx, Node):
         """The node's name: that of the Function, and Backward."""
         return type(self).__name__
 
+    def hooked(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The gradients as pre-hooks see them: None for outputs that have none."""
+        if self._outputs is None:
+            return grads
+        full: list[Any] = [None] * len(self._outputs)
+        for place, g in zip(self._differentiable_out, grads, strict=True):
+            full[place] = g
+        return tuple(full)
+
+    def unhooked(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The gradients of the differentiable outputs among those."""
+        if self._outputs is None:
+            return grads
+        return tuple(grads[place] for place in self._differentiable_out)
+
     # -- inside ------------------------------------------------------------------------
 
     def _zeros(self, output: int) -> Tensor | None:
@@ -204,7 +220,11 @@ class FunctionNode(FunctionCtx, Node):
         if self._outputs is None:
             return wrap(np.zeros(self._out_shape, self._out_dtype))
         made = self._outputs[output]
-        return None if made is None else wrap(np.zeros(*made))
+        if made is None or not (
+            self._materialize_non_diff_grads or output in self._differentiable_out
+        ):
+            return None
+        return wrap(np.zeros(*made))
 
     def _filled(self, parts: list[Any]) -> list[Any]:
         """The gradients of the outputs, with zeros where they are wanted."""

@@ -329,6 +329,9 @@ class Run:
             if not goes_on and node._extra is not None:
                 g = self.tensor_hooks(node._extra, g)
             self.captures[node] = self.captured(g)
+            if not goes_on and node.extra is not None and node.extra.pre_hooks:
+                # Called as in PyTorch; what they answer counts for nothing here.
+                call_node_hooks(node.extra.pre_hooks, node.hooked(self.outside(g)))
         return goes_on
 
     def serve_leaves(self) -> None:
@@ -373,10 +376,10 @@ class Run:
         extra = node._extra
         g = self.tensor_hooks(extra, g)
         if extra.pre_hooks:
-            outs = self.outside(g)
+            outs = node.hooked(self.outside(g))
             got = call_node_hooks(extra.pre_hooks, outs)
             if got is not outs:
-                g = self.inside(got, g)
+                g = self.inside(node.unhooked(got), g)
         if extra.packed and g is not None:
             unpack_node(node)
         return g

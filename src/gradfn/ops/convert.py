@@ -185,7 +185,10 @@ def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def grad_fn_text(t: Tensor) -> str | None:
     """What stands in `grad_fn=<…>`; None if the tensor was not computed."""
-    node = t.grad_fn
+    try:
+        node = t.grad_fn
+    except RuntimeError:  # a view made in no_grad whose base was written
+        return "Invalid"
     return type(node).__name__ if node is not None else None
 
 
