@@ -5,7 +5,9 @@ Note [Fresh arguments]
     alias of a tensor with history continues that history, so that an outer derivative
     (of gradfn.func or of autograd) goes through; one of a tensor without is a new leaf.
     If nothing but such leaves is behind a result, nobody outside can derive it: then it
-    is returned without history, and the pass need not be recorded.
+    is returned without history, and the pass need not be recorded. On batched tensors it
+    is recorded all the same if the layer beneath has a history: that is derived outside
+    of vmap.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from gradfn._pytree import tree_flatten, tree_map, tree_unflatten
 from gradfn._state import GRAD, MODE, mode, switch
 from gradfn.autograd.backward import grad as autograd_grad
 from gradfn.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from gradfn.graph.batched import is_recorded_beneath
 from gradfn.graph.node import Node, edges_of
 from gradfn.graph.transforms import at_work, work
 from gradfn.ops.world import PUBLIC
@@ -171,7 +174,9 @@ def grad_and_value(
             check_scalar(output)
             wanted = _tensors(inner)
             closed = not recorded or is_closed(_tensors((output, aux)), leaves)
-            grads = _grads([output], wanted, None, not closed)
+            record = not closed or (recorded and is_recorded_beneath(output))
+            grads = _grads([output], wanted, None, record)
+        grads = released(grads, closed)
         flat, spec = tree_flatten(inner)
         by_place = iter(grads)
         result = tree_unflatten(
@@ -306,7 +311,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         check_cotangents(outs, seeds)
         record = bool(mode() & GRAD) if create_graph is None else create_graph
         if closed and not any(isinstance(s, Tensor) and s.requires_grad for s in seeds):
-            record = False
+            record = record and any(map(is_recorded_beneath, (*outs, *seeds)))
         grads = iter(_grads(outs, [t for t in flat if _is_float(t)], seeds, record))
         return tree_unflatten(
             [next(grads) if _is_float(t) else None for t in flat], in_spec

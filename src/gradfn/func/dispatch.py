@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from gradfn._state import TRANSFORMS, mode
+from gradfn._state import GRAD, TRANSFORMS, mode
 from gradfn.graph.batched import (
     BatchedArray,
     BatchedTensor,
     batch_of,
     batched,
     innermost,
+    is_recorded,
 )
 from gradfn.graph.tangent import levels_of
 from gradfn.graph.transforms import Batch, outside
@@ -264,6 +265,10 @@ def _write(row: Any, tensors: Any, args: Any, batch: Batch) -> Tensor:
 def write(self: BatchedArray, op: Any, args: Any) -> None:
     """Writes the row's results for all samples into the values."""
     with outside(self.batch):
+        if mode() & GRAD and any(isinstance(x, Tensor) and is_recorded(x) for x in args):
+            # A node out there may save what is about to be overwritten.
+            before = batched(self.value.clone(), self.batch)
+            args = [before if getattr(x, "_array", None) is self else x for x in args]
         self.value.copy_(for_all(op, args, self.batch))
 
 

@@ -215,6 +215,27 @@ def batch_of(t: Any) -> Batch | None:
     return getattr(t._array, "batch", None) if isinstance(t, BatchedTensor) else None
 
 
+def is_recorded(t: Tensor) -> bool:
+    """Has a tensor a history, in any of its layers? (A view may have one.)"""
+    return t._grad_fn is not None or t._view is not None or is_recorded_beneath(t)
+
+
+def is_recorded_beneath(t: Any) -> bool:
+    """Has the tensor of all samples a history, in any of its layers?"""
+    array = t._array if isinstance(t, BatchedTensor) else None
+    return isinstance(array, BatchedArray) and is_recorded(array.value)
+
+
+def batches_of(t: Tensor) -> set[Batch]:
+    """The batches over which `t` is a tensor, in all layers."""
+    array: Any = t._array
+    found = set()
+    while isinstance(array, BatchedArray):
+        found.add(array.batch)
+        array = array.value._array
+    return found
+
+
 def all_values(t: Tensor) -> Any:
     """The ndarray of all samples, through all layers: for checks of ranges."""
     return all_of(t._array)

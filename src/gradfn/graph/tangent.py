@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
-from gradfn.graph.batched import batch_of, innermost
+from gradfn.graph.batched import batches_of
 from gradfn.graph.transforms import Work, at_work, work
 from gradfn.graph.view import replay
 from gradfn.tensor import LEAF, Tensor, extra_of, share
@@ -110,7 +110,7 @@ def write_tangent(t: Tensor, level: Level, value: Tensor) -> None:
             _keep(base, level, zeros)
             have = replay(zeros, t._view.chain)
             _keep(t, level, have)
-    if innermost((value, have)) is not batch_of(have):
+    if not batches_of(value) <= batches_of(have):
         have = widened(t, level, value)
     with below(level):
         have.copy_(value)

@@ -17,6 +17,7 @@ from typing import Any
 
 from gradfn._state import GRAD, mode, switch
 from gradfn.graph import engine
+from gradfn.graph.batched import is_recorded_beneath
 from gradfn.graph.gradient import fit_tensor
 from gradfn.graph.node import Node, new, ticks
 from gradfn.graph.tangent import (
@@ -159,7 +160,7 @@ class Pushing:
     def is_recorded(self) -> bool:
         """Does anything here require grad?"""
         there = [t for t in (*self.tensors, *self.given) if t is not None]
-        return any(t.requires_grad for t in there)
+        return any(t.requires_grad or is_recorded_beneath(t) for t in there)
 
     def gradients(self, seeds: Any) -> list[tuple[Any, Any]]:
         """(gradient for the results' gradients `seeds`, tangent) for each argument."""

@@ -95,6 +95,10 @@ def without(t: Tensor, op: Any, args: Any) -> Any:
     if not any(f"_{p}" in op.saved for p in places):
         return args
     old = keep_old(t)
+    if mode() & TRANSFORMS:
+        from gradfn.graph.tangent import keep_tangents
+
+        keep_tangents(old, t)
     return tuple(old if a is t else a for a in args)
 
 
