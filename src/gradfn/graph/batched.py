@@ -136,6 +136,22 @@ class BatchedArray:
         )
 
 
+def _refuse_operators() -> None:
+    """Operators look for their methods in the class: the same answer for them."""
+    names = (
+        "getitem setitem lt le gt ge add radd sub rsub mul rmul truediv neg abs invert"
+    )
+    for name in names.split():
+
+        def refused(self: BatchedArray, *_: Any, name: str = f"__{name}__") -> Any:
+            return self.__getattr__(name)
+
+        setattr(BatchedArray, f"__{name}__", refused)
+
+
+_refuse_operators()
+
+
 class BatchedTensor(Tensor):
     """A tensor whose values are those of all samples of a vmap."""
 
