@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradfn._pytree import tree_flatten, tree_map, tree_unflatten
+from gradfn._pytree import broadcast_prefix, tree_flatten, tree_map, tree_unflatten
 from gradfn._state import reset_mode, set_mode
 from gradfn.autograd.function import Function, tensors_in
 from gradfn.autograd.node import FunctionCtx
@@ -107,18 +107,18 @@ def _wrapped(cls: type, got: Any, batch: Batch) -> Any:
             f"{type(got).__name__}"
         )
     output, out_dims = got
-    if isinstance(output, (tuple, list)):
-        dims = (
-            out_dims if isinstance(out_dims, (tuple, list)) else [out_dims] * len(output)
+    leaves, spec = tree_flatten(output)
+    dims = broadcast_prefix(out_dims, spec)
+    if dims is None and isinstance(out_dims, list) and isinstance(output, tuple):
+        dims = broadcast_prefix(tuple(out_dims), spec)
+    if dims is None:
+        raise RuntimeError(
+            f"The vmap staticmethod of {cls.__name__} returned an incompatible (output, "
+            f"out_dims) tuple: out_dims is {out_dims}, and the output has the structure {spec}"
         )
-        if len(dims) != len(output):
-            raise RuntimeError(
-                f"The vmap staticmethod of {cls.__name__} returned {len(output)} outputs and "
-                f"{len(dims)} out_dims"
-            )
-        return tuple(_at_front(t, d, batch) for t, d in zip(output, dims, strict=True))
-    dim = out_dims[0] if isinstance(out_dims, (tuple, list)) else out_dims
-    return _at_front(output, dim, batch)
+    ended = [_at_front(t, d, batch) for t, d in zip(leaves, dims, strict=True)]
+    found = tree_unflatten(ended, spec)
+    return tuple(found) if isinstance(found, list) else found
 
 
 def _at_front(t: Any, dim: int | None, batch: Batch) -> Any:

@@ -137,3 +137,18 @@ def _stacked(dicts: list[dict[str, Tensor]], leaf: bool) -> dict[str, Any]:
         stacked = PUBLIC["stack"]([t.detach() for t in column])
         found[name] = stacked.requires_grad_(leaf and needs.pop())
     return found
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Makes all batch normalisations in a module forget their running statistics.
+
+    They write them, which samples of a vmap cannot do each for itself. Returns the module.
+    """
+    from gradfn.nn.modules.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = None
+            module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradfn._pytree import broadcast_prefix, tree_flatten, tree_unflatten
 from gradfn.func import more_rules, nn_rules, rules  # noqa: F401 - the ops learn of batches
-from gradfn.graph.batched import batch_of, batched
+from gradfn.graph.batched import BatchedArray, batch_of, batched
 from gradfn.graph.transforms import Batch, at_work, outside, work
 from gradfn.ops.rare import dim_error
 from gradfn.tensor import Tensor
@@ -76,6 +76,19 @@ def vmap(
         return tree_unflatten(moved, out_spec)
 
     return mapped
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The tensor of all samples behind one, to look at while a program is debugged.
+
+    With recurse that of the outermost vmap. What is computed with it is not part of the
+    function that is vmapped.
+    """
+    while isinstance(tensor._array, BatchedArray):
+        tensor = tensor._array.value
+        if not recurse:
+            break
+    return tensor
 
 
 def in_chunks(run: Any, size: int, step: int, randomness: str) -> Any:
