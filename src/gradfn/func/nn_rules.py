@@ -50,6 +50,54 @@ def normal_values(c: Call) -> Any:
     return c.call(**own, shape=(c.size, *(1,) * missing, *c["shape"]))
 
 
+@rule("_nll_loss _nll_loss2d")
+def likelihood(c: Call) -> Any:
+    """One loss for each place, then a reduction for each sample."""
+    if "weight" in c.batched:
+        return NotImplemented
+    loss = _unreduced(c, c.full("self"))
+    if c["reduction"] == "none":
+        return loss
+    dims = tuple(range(1, loss.dim()))
+    total = loss.sum(dims) if dims else loss
+    if c["reduction"] == "sum":
+        return total
+    count = _unreduced(c, -PUBLIC["ones_like"](c.full("self")))
+    return total / (count.sum(dims) if dims else count)
+
+
+def _unreduced(c: Call, own: Tensor) -> Any:
+    target = c.full("target")
+    if c.rank("self") > 1:  # samples of samples are more samples
+        out = c.call(self=_together(own), target=_together(target), reduction="none")
+        return _apart(c, out)
+    return c.call(self=own, target=target, reduction="none")
+
+
+@rule("_nll_back")
+def likelihood_gradient(c: Call) -> Any:
+    """Back from a loss for each place."""
+    if "weight" in c.batched:
+        return NotImplemented
+    g, target, shape = c.full("self"), c.full("target"), c["shape"]
+    if c["reduction"] != "none":
+        g = g.reshape(c.size, *(1,) * (target.dim() - 1)).expand(target.shape)
+        if c["reduction"] == "mean":
+            count = -_rows_back(c, PUBLIC["ones_like"](g), target, shape)
+            count = count.reshape(c.size, -1).sum(1)
+            g = g / count.reshape(c.size, *(1,) * (target.dim() - 1))
+    return _rows_back(c, g, target, shape)
+
+
+def _rows_back(c: Call, g: Tensor, target: Tensor, shape: Any) -> Any:
+    if len(shape) == 1:
+        wide = (c.size, *shape)
+        return c.call(self=g, target=target, shape=wide, reduction="none")
+    wide = (c.size * shape[0], *shape[1:])
+    given = {"self": _together(g), "target": _together(target)}
+    return _apart(c, c.call(**given, shape=wide, reduction="none"))
+
+
 @rule("_embedding")
 def embedding(c: Call) -> Any:
     """Tables of their own are one long table, in which the rows of each come later."""

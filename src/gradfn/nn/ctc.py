@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gradfn.nn.losses import reduced
+from gradfn.nn.reductions import reduced
 from gradfn.ops.rule import op
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor, wrap

@@ -41,13 +41,13 @@ from gradfn.nn.layers import (
     one_hot,
     scaled_dot_product_attention,
 )
+from gradfn.nn.likelihood import cross_entropy, nll_loss
 from gradfn.nn.linear_cross_entropy import linear_cross_entropy
 from gradfn.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,
     cosine_similarity,
-    cross_entropy,
     gaussian_nll_loss,
     hinge_embedding_loss,
     huber_loss,
@@ -56,7 +56,6 @@ from gradfn.nn.losses import (
     margin_ranking_loss,
     mse_loss,
     multilabel_soft_margin_loss,
-    nll_loss,
     pairwise_distance,
     poisson_nll_loss,
     smooth_l1_loss,

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gradfn.nn.layers import linear
-from gradfn.nn.losses import cross_entropy
+from gradfn.nn.likelihood import cross_entropy
 from gradfn.tensor import Tensor
 
 

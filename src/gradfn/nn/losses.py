@@ -7,24 +7,9 @@ import warnings
 from typing import Any
 
 from gradfn.graph.batched import all_values
+from gradfn.nn.reductions import reduced
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
-
-
-def reduced(
-    loss: Tensor, reduction: str, size_average: Any = None, reduce: Any = None
-) -> Any:
-    """The loss as it is, its sum or its mean. ValueError for other reductions."""
-    if size_average is not None or reduce is not None:
-        mean = size_average is None or size_average
-        reduction = "none" if reduce is False else "mean" if mean else "sum"
-    if reduction == "none":
-        return loss
-    if reduction == "sum":
-        return loss.sum()
-    if reduction == "mean":
-        return loss.mean()
-    raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
 def _same_size(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,113 +96,12 @@ def huber_loss(
     return reduced(loss, reduction)
 
 
-def _class_dim(input: Tensor) -> int:
-    return 0 if input.dim() == 1 else 1
-
-
-def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
-    """Minus the log-probability (dim 1, or 0 of a vector) of each target class."""
-    if size_average is not None or reduce is not None:
-        mean = size_average is None or size_average
-        reduction = "none" if reduce is False else "mean" if mean else "sum"
-    dim = _class_dim(input)
-    used = target != ignore_index
-    index = target.masked_fill(~used, 0)
-    n = input.shape[dim]
-    check_classes(index, n)
-    picked = -input.gather(dim, index.unsqueeze(dim)).squeeze(dim)
-    scale = PUBLIC["ones_like"](picked) if weight is None else weight[index]
-    scale = scale.masked_fill(~used, 0.0)
-    loss = (picked * scale).masked_fill(~used, 0.0)
-    if reduction == "mean":
-        return loss.sum() / scale.sum()
-    return reduced(loss, reduction)
-
-
 def check_classes(index: Tensor, n: int) -> None:
     """IndexError if a class is not one of `n`."""
     values = all_values(index)
     if values.size and (values.min() < 0 or values.max() >= n):
         bad = values.min() if values.min() < 0 else values.max()
         raise IndexError(f"Target {int(bad)} is out of bounds.")
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Any:
-    """nll_loss of log_softmax; targets are classes, or probabilities of each class."""
-    if size_average is not None or reduce is not None:
-        mean = size_average is None or size_average
-        reduction = "none" if reduce is False else "mean" if mean else "sum"
-    dim = _class_dim(input)
-    log_p = input.log_softmax(dim)
-    if target.is_floating_point() and target.shape == input.shape:
-        return _soft_targets(log_p, target, weight, reduction, label_smoothing, dim)
-    hard = nll_loss(log_p, target, weight, ignore_index=ignore_index, reduction=reduction)
-    if not label_smoothing:
-        return hard
-    return _smoothed(
-        log_p, target, weight, ignore_index, reduction, label_smoothing, dim, hard
-    )
-
-
-def _along(weight: Tensor, ndim: int, dim: int) -> Any:
-    return weight.reshape([-1 if d == dim else 1 for d in range(ndim)])
-
-
-def _soft_targets(
-    log_p: Tensor, target: Tensor, weight: Any, reduction: str, smoothing: float, dim: int
-) -> Any:
-    n = log_p.shape[dim]
-    if smoothing:
-        target = target * (1 - smoothing) + smoothing / n
-    terms = -(log_p * target)
-    if weight is not None:
-        terms = terms * _along(weight, log_p.dim(), dim)
-    loss = terms.sum(dim)
-    if reduction == "mean":
-        return loss.sum() / max(log_p.numel() // n, 1)
-    return reduced(loss, reduction)
-
-
-def _smoothed(
-    log_p: Tensor,
-    target: Tensor,
-    weight: Any,
-    ignore_index: int,
-    reduction: str,
-    smoothing: float,
-    dim: int,
-    hard: Tensor,
-) -> Any:
-    n = log_p.shape[dim]
-    used = target != ignore_index
-    scaled = log_p if weight is None else log_p * _along(weight, log_p.dim(), dim)
-    even = (-scaled.sum(dim)).masked_fill(~used, 0.0)
-    if reduction == "mean":
-        if weight is None:
-            count = used.sum()
-        else:
-            count = weight[target.masked_fill(~used, 0)].masked_fill(~used, 0.0).sum()
-        even = even.sum() / count
-    else:
-        even = reduced(even, reduction)
-    return hard * (1 - smoothing) + even * (smoothing / n)
 
 
 def binary_cross_entropy(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradfn.nn.losses import pairwise_distance, reduced
+from gradfn.nn.losses import pairwise_distance
+from gradfn.nn.reductions import reduced
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
