@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from gradfn.nn.convolution import (
@@ -26,6 +25,7 @@ from gradfn.nn.dropouts import (
     feature_alpha_dropout,
 )
 from gradfn.nn.embed import embedding, embedding_bag
+from gradfn.nn.gelu import gelu
 from gradfn.nn.grid import affine_grid, grid_sample
 from gradfn.nn.interpolation import (
     interpolate,
@@ -336,16 +336,6 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
     low = (input.clamp(max=0) / alpha).expm1() * alpha
     return _result(input, PUBLIC["where"](input > 0, input, low), inplace)
-
-
-def gelu(input: Tensor, approximate: str = "none") -> Any:
-    """x times the normal distribution's function at x, exactly or by "tanh"."""
-    if approximate == "none":
-        return input * ((input * math.sqrt(0.5)).erf() + 1) * 0.5
-    if approximate != "tanh":
-        raise RuntimeError("approximate argument must be either none or tanh.")
-    inner = (input + input**3 * 0.044715) * math.sqrt(2 / math.pi)
-    return input * (inner.tanh() + 1) * 0.5
 
 
 def silu(input: Tensor, inplace: bool = False) -> Any:

@@ -96,14 +96,6 @@ def huber_loss(
     return reduced(loss, reduction)
 
 
-def check_classes(index: Tensor, n: int) -> None:
-    """IndexError if a class is not one of `n`."""
-    values = all_values(index)
-    if values.size and (values.min() < 0 or values.max() >= n):
-        bad = values.min() if values.min() < 0 else values.max()
-        raise IndexError(f"Target {int(bad)} is out of bounds.")
-
-
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,

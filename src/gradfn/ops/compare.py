@@ -10,7 +10,7 @@ from gradfn._dtypes import promote_arrays
 from gradfn.graph.batched import refuse_batched, refuse_dynamic
 from gradfn.graph.saved import legacy_type
 from gradfn.ops.admit import number
-from gradfn.ops.constants import at_least, at_most
+from gradfn.ops.constants import at_least, at_most, between
 from gradfn.ops.elementwise import choose, reflected
 from gradfn.ops.names import into
 from gradfn.ops.rule import alias, op, operator
@@ -337,9 +337,9 @@ def _clamp(a: Any, min: Any = None, max: Any = None) -> Any:
     for bound in (min, max):
         if type(bound) is float and a.dtype.kind in "iu":
             a = a.astype(number(bound, a.dtype)._array.dtype)
-    if min is not None:
-        a = at_least(a, min)
-    return a if max is None else at_most(a, max)
+    if min is None:
+        return at_most(a, max)
+    return at_least(a, min) if max is None else between(a, min, max)
 
 
 def _clamp_grad(g: Any, xp: Any, self: Any, min: Any, max: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,24 +18,29 @@ def scalar(value: Any, dtype: Any) -> Any:
         return number(value, dtype)._array
 
 
-# From this size on a row of bounds pays: the loops of np.maximum and np.minimum for a 0-d
-# bound are three times slower.
+# From this size on the method clip pays, though it takes longer to call: the loops of
+# np.maximum and np.minimum for a 0-d bound are three times slower.
 _LONG = 4096
 
 
-def _row(bound: Any, a: Any) -> Any:
-    row = np.empty(a.shape[-1:], a.dtype)
-    row.fill(bound)
-    return row
+def _is_long(a: Any) -> bool:
+    return a.size >= _LONG and a.dtype.kind == "f"
 
 
 def at_least(a: Any, bound: Any) -> Any:
     """np.maximum(a, bound)."""
-    long = a.size >= _LONG and a.dtype.kind == "f"
-    return np.maximum(a, _row(bound, a) if long else scalar(bound, a.dtype))
+    if _is_long(a):
+        return a.clip(bound, math.inf)
+    return np.maximum(a, scalar(bound, a.dtype))
 
 
 def at_most(a: Any, bound: Any) -> Any:
     """np.minimum(a, bound)."""
-    long = a.size >= _LONG and a.dtype.kind == "f"
-    return np.minimum(a, _row(bound, a) if long else scalar(bound, a.dtype))
+    if _is_long(a):
+        return a.clip(-math.inf, bound)
+    return np.minimum(a, scalar(bound, a.dtype))
+
+
+def between(a: Any, low: Any, high: Any) -> Any:
+    """at_most(at_least(a, low), high)."""
+    return a.clip(low, high) if _is_long(a) else at_most(at_least(a, low), high)

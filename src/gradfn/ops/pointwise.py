@@ -30,6 +30,7 @@ NAMES = """
     special_laguerre_polynomial_l special_legendre_polynomial_p
     special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
     special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w
+    _gelu _gelu_slope
 """
 POINTWISE: Final = frozenset(NAMES.split())
 

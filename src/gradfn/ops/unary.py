@@ -9,7 +9,7 @@ import numpy as np
 
 from gradfn.ops.constants import at_least, scalar
 from gradfn.ops.elementwise import zero
-from gradfn.ops.fused import sigmoid_back, tanh_back
+from gradfn.ops.fused import BLOCK, blocks, sigmoid_back, tanh_back
 from gradfn.ops.rule import alias, op
 from gradfn.ops.world import public
 from gradfn.tensor import Tensor, method
@@ -344,10 +344,19 @@ op(
 
 
 def _sigmoid(a: Any) -> Any:
-    out = np.negative(a, out=...)
+    one, out = scalar(1.0, a.dtype), np.empty_like(a)
+    if a.size < BLOCK or not a.flags.c_contiguous:
+        return _logistic(a, out, one)
+    for part, to in blocks(a, out):
+        _logistic(part, to, one)
+    return out
+
+
+def _logistic(a: Any, out: Any, one: Any) -> Any:
+    np.negative(a, out)
     np.exp(out, out)
-    np.add(out, scalar(1.0, a.dtype), out)
-    return np.reciprocal(out, out)
+    np.add(out, one, out)
+    return np.divide(one, out, out)
 
 
 op(
