@@ -277,8 +277,11 @@ def native_group_norm(
     eps: float,
 ) -> tuple[Any, Any, Any]:
     """`group_norm`, and the mean and 1 / sqrt(var + eps) of each group."""
-    out, mean, var = _group(input, group, weight, bias, eps)
-    return out, mean.reshape(N, group), (var.reshape(N, group) + eps).rsqrt()
+    out = _group(input, group, weight, bias, eps)[0]
+    flat = input.reshape(N, group, C // group * HxW)
+    mean = flat.mean(-1)
+    away = flat - mean.unsqueeze(-1)
+    return out, mean, ((away * away).mean(-1) + eps).rsqrt()
 
 
 def native_batch_norm(
