@@ -8,7 +8,7 @@ import numpy as np
 
 from gradfn._dtypes import INT64, int32
 from gradfn.autograd.grad_mode import no_grad
-from gradfn.ops.index import add_at
+from gradfn.ops.adding import add_at
 from gradfn.ops.rule import op
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor, wrap

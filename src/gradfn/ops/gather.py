@@ -9,8 +9,9 @@ import numpy as np
 
 from gradfn._dtypes import INT64, int32
 from gradfn.graph.batched import all_values
+from gradfn.ops.adding import MANY, add_at
 from gradfn.ops.fill import cast, number_array
-from gradfn.ops.index import MANY, add_at, checked
+from gradfn.ops.index import checked
 from gradfn.ops.rule import op
 from gradfn.ops.sizes import wrapped
 from gradfn.ops.world import public

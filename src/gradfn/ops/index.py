@@ -23,6 +23,7 @@ import numpy as np
 from gradfn._dtypes import BOOL, INT64, int32, uint8
 from gradfn._state import GRAD, TRANSFORMS, mode
 from gradfn.graph.view import edge
+from gradfn.ops.adding import add_at
 from gradfn.ops.fill import cast, differentiable, number_array
 from gradfn.ops.inplace import bump, check_memory, own
 from gradfn.ops.rule import op
@@ -31,7 +32,6 @@ from gradfn.tensor import Tensor, method, wrap
 
 WHOLE = slice(None)
 INDEXES = (INT64, BOOL, int32.numpy, uint8.numpy)  # dtypes of index tensors
-MANY = 1000  # values, from which on add_at pays
 
 # -- what the index means --------------------------------------------------------------
 
@@ -258,44 +258,6 @@ def _index_back(g: Any, shape: Any, index: Any) -> Any:
     out = np.zeros(shape, g.dtype)
     add_at(out, index, g)
     return out
-
-
-def add_at(out: Any, index: Any, values: Any) -> None:
-    """`out[index] += values`, where what is named twice gets both.
-
-    np.add.at is fast in one dimension only. So many values are added without it where
-    no place is named twice, else through flat indices.
-    """
-    dims = [d for d, x in enumerate(index) if type(x) is not slice]
-    if values.size < MANY or out.ndim == 1:
-        np.add.at(out, index, values)
-        return
-    n = len(dims)
-    arrays = np.broadcast_arrays(*(index[d] for d in dims))
-    table = np.moveaxis(out, dims, range(n))
-    at = np.ravel_multi_index(arrays, table.shape[:n], mode="wrap").reshape(-1)
-    lines = in_front(values, out, dims, arrays[0]).reshape(at.size, -1)
-    if np.bincount(at).max() == 1:
-        table[tuple(a.reshape(-1) for a in arrays)] += lines.reshape(
-            (at.size, *table.shape[n:])
-        )
-        return
-    width = lines.shape[1]
-    if width > 1:
-        at = (at[:, None] * width + np.arange(width)).reshape(-1)
-    flat = np.zeros(table.size, out.dtype)
-    np.add.at(flat, at, lines.reshape(-1))
-    table += flat.reshape(table.shape)
-
-
-def in_front(values: Any, out: Any, dims: Any, array: Any) -> Any:
-    """`values` as wide as `out[index]`, with the dims of the index arrays first."""
-    n = array.ndim
-    first = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
-    rest = [m for d, m in enumerate(out.shape) if d not in dims]
-    shape = (*rest[:first], *array.shape, *rest[first:])
-    wide = np.broadcast_to(values, shape)
-    return np.moveaxis(wide, range(first, first + n), range(n))
 
 
 op(

@@ -9,7 +9,7 @@ import numpy as np
 from gradfn._dtypes import INT64
 from gradfn.graph.batched import by_sample, refuse_dynamic
 from gradfn.graph.saved import legacy_type
-from gradfn.ops.index import add_at
+from gradfn.ops.adding import add_at
 from gradfn.ops.rule import op
 from gradfn.ops.sizes import wrapped
 from gradfn.ops.world import public
