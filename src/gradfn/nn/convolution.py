@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from gradfn.nn.arguments import batched, by_rank, several
-from gradfn.nn.shifts import Line, convolved, convolved_back, kernel_gradient, turned
+from gradfn.nn.shifts import convolved, convolved_back, kernel_gradient, line_of, turned
 from gradfn.ops.rule import op
 from gradfn.tensor import Tensor
 
@@ -120,8 +120,7 @@ def _each_block(n: int, places: Any, channels: int, kernel: Any, item: int) -> A
 def _conv(x: Array, w: Array, bias: Array, frame: Frame) -> Array:
     outs, _, *kernel = w.shape
     if frame.is_dense and x.size:
-        line = Line(frame, x.shape[2:], kernel)
-        return convolved(_laid(x, frame), w, bias, line)
+        return convolved(x, w, bias, line_of(frame, x.shape[2:], tuple(kernel)))
     groups, n = frame.groups, x.shape[0]
     places = frame.places(x.shape[2:], kernel)
     columns = _columns(_laid(x, frame), kernel, places, frame)
@@ -147,8 +146,8 @@ def _conv_back(y: Array, w: Array, bias: Array, frame: Frame, size: Any) -> Arra
         other = turned(places, w, frame, size)
         if other is not None:
             return _conv(y, other[0], bias, other[1])
-        image = convolved_back(y, w, Line(frame, size, kernel))
-        return _inside(image, bias, frame, size)
+        out = convolved_back(y, w, line_of(frame, size, tuple(kernel)))
+        return out if bias is None else out + bias.reshape(-1, *(1,) * len(size))
     w = w.reshape(groups, outs // groups, -1).swapaxes(1, 2)
     y = y.reshape(n, groups, outs // groups, *places)
     image = np.zeros((n, groups, ins, *frame.padded(size)), y.dtype)
@@ -157,13 +156,8 @@ def _conv_back(y: Array, w: Array, bias: Array, frame: Frame, size: Any) -> Arra
         columns = np.matmul(w, part.reshape(*part.shape[:3], -1))
         shape = (*part.shape[:2], ins, *kernel, *part.shape[3:])
         _add_columns(image[some], columns.reshape(shape), frame, rows.start)
-    return _inside(image.reshape(n, ins * groups, *image.shape[3:]), bias, frame, size)
-
-
-def _inside(image: Array, bias: Array, frame: Frame, size: Any) -> Array:
-    """What lies within the padding, and the bias added to it."""
-    out = image[(..., *frame.inner(size))]
-    return out if bias is None else out + bias.reshape(-1, *(1,) * len(size))
+    out = image.reshape(n, ins * groups, *image.shape[3:])[(..., *frame.inner(size))]
+    return out if bias is None else out + bias.reshape(-1, *(1,) * len(places))
 
 
 def _add_columns(image: Array, columns: Array, frame: Frame, row: int = 0) -> None:
@@ -183,8 +177,7 @@ def _add_columns(image: Array, columns: Array, frame: Frame, row: int = 0) -> No
 
 def _conv_kernel(x: Array, y: Array, frame: Frame, kernel: Any) -> Array:
     if frame.is_dense and x.size:
-        line = Line(frame, x.shape[2:], kernel)
-        return kernel_gradient(_laid(x, frame), y, line)
+        return kernel_gradient(x, y, line_of(frame, x.shape[2:], tuple(kernel)))
     groups, n, places = frame.groups, x.shape[0], y.shape[2:]
     outs, dims = y.shape[1], len(places)
     columns = _columns(_laid(x, frame), kernel, places, frame)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class Line:
         self.steps = [math.prod(padded[i + 1 :]) for i in range(len(padded))]
         self.places = frame.places(sizes, kernel)
         self.padded, self.kernel, self.groups = padded, tuple(kernel), frame.groups
+        self.inner = (slice(None), slice(None), *frame.inner(sizes))
         self.apart = [d * s for d, s in zip(frame.dilation, self.steps, strict=True)]
         self.offsets = [
             sum(k * a for k, a in zip(at, self.apart, strict=True))
@@ -49,6 +51,14 @@ class Line:
         self.width = 1 + sum(
             (m - 1) * s for m, s in zip(self.places[1:], self.steps[1:], strict=True)
         )
+
+    def laid(self, x: Array) -> Array:
+        """x among its padding."""
+        if x.shape[2:] == self.padded:
+            return x
+        out = np.zeros((*x.shape[:2], *self.padded), x.dtype)
+        out[self.inner] = x
+        return out
 
     def blocks(self, n: int, channels: int, item: int) -> Iterator[Block]:
         """All samples and rows, in pieces whose columns stay in the cache."""
@@ -98,12 +108,16 @@ class Line:
         return line
 
 
+line_of = lru_cache(256)(Line)
+
+
 def _grouped(x: Array, groups: int) -> Array:
     return np.ascontiguousarray(x).reshape(x.shape[0], groups, x.shape[1] // groups, -1)
 
 
-def convolved(laid: Array, w: Array, bias: Array, line: Line) -> Array:
-    """The result for an image among its padding."""
+def convolved(image: Array, w: Array, bias: Array, line: Line) -> Array:
+    """The result for an image."""
+    laid = line.laid(image)
     n, outs = laid.shape[0], w.shape[0]
     x = _grouped(laid, line.groups)
     w = w.reshape(line.groups, outs // line.groups, -1)
@@ -122,7 +136,7 @@ def convolved(laid: Array, w: Array, bias: Array, line: Line) -> Array:
 
 
 def convolved_back(y: Array, w: Array, line: Line) -> Array:
-    """The image, among its padding, whose gradient y is the result's."""
+    """The gradient of the image, from that of the result."""
     n, outs = y.shape[:2]
     w = w.reshape(line.groups, outs // line.groups, -1).swapaxes(1, 2)
     y = y.reshape(n, line.groups, outs // line.groups, *line.places)
@@ -136,12 +150,12 @@ def convolved_back(y: Array, w: Array, line: Line) -> Array:
             start = block.start + offset
             target = image[block.samples, :, :, start : start + block.size]
             np.add(target, columns[:, :, :, k], target)
-    return image.reshape(n, line.groups * each, *line.padded)
+    return image.reshape(n, line.groups * each, *line.padded)[line.inner]
 
 
-def kernel_gradient(laid: Array, y: Array, line: Line) -> Array:
+def kernel_gradient(image: Array, y: Array, line: Line) -> Array:
     """The gradient of the kernel, from that of the result."""
-    n, outs = y.shape[:2]
+    laid, (n, outs) = line.laid(image), y.shape[:2]
     x, y = _grouped(laid, line.groups), y.reshape(n, line.groups, -1, *line.places)
     each = x.shape[2]
     total = np.zeros((line.groups, each * len(line.offsets), y.shape[2]), y.dtype)
