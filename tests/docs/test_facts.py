@@ -81,3 +81,29 @@ def test_a_transform_needs_the_rules_of_the_table(name: str) -> None:
             else:
                 with pytest.raises((RuntimeError, NotImplementedError)):
                     TRANSFORMS[name](function)
+
+
+def test_the_kernel_is_about_300_lines() -> None:
+    text = (DOCS / "kernel.md").read_text(encoding="utf-8")
+    code = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    assert 200 < sum(bool(line.strip()) for line in code.splitlines()) <= 300
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "kernel.md"])
+def test_files_that_are_named_exist(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    source = Path(torch.__file__).parent
+    known = {str(p.relative_to(source)) for p in source.rglob("*.py")}
+    known |= {name.rpartition("/")[2] for name in known}
+    named = re.findall(r"`([\w/]+\.py)`", text)
+    assert named
+    assert [name for name in named if name not in known] == []
+
+
+def test_notes_that_are_named_exist() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    source = Path(torch.__file__).parent
+    code = "".join(p.read_text(encoding="utf-8") for p in source.rglob("*.py"))
+    notes = {re.sub(r"\s+", " ", n) for n in re.findall(r"Note \[([^\]]*)\]", text)}
+    assert len(notes) > 5
+    assert [n for n in notes if f"Note [{n}]" not in code] == []
