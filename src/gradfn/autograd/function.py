@@ -65,6 +65,9 @@ class Function(metaclass=FunctionMeta):
     `forward` runs without recording and returns a tensor, or a tuple or list of tensors
     and other values. `backward` gets a gradient for each of them and returns one for each
     argument of forward, None where there is none.
+
+    `generate_vmap_rule = True` lets vmap batch the tensor operations of forward and
+    backward; `generate_jvp_rule = True` derives forward mode from backward.
     """
 
     generate_vmap_rule = False
@@ -92,6 +95,9 @@ class Function(metaclass=FunctionMeta):
     def forward(*args: Any, **kwargs: Any) -> Any:
         """The operation: `forward(ctx, *args)`, or `forward(*args)` with setup_context.
 
+        Gets what `apply` was given, tensors and other values, and returns a tensor, or a
+        tuple or list of tensors and other values. Outputs of a floating or complex dtype
+        get this operation as their grad_fn if one of the tensors requires grad.
         Must be overridden (NotImplementedError).
         """
         raise NotImplementedError(
@@ -100,13 +106,22 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Saves for backward, after a forward without ctx."""
+        """Saves for backward, after a forward without ctx.
+
+        `inputs` is the tuple of forward's arguments, with defaults filled in; `output` is
+        what it returned. The result is not used.
+        """
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of the arguments, given those of the outputs.
 
+        Each of `grad_outputs` has the shape and dtype of its output; zeros stand for an
+        output that was not used, or None after `ctx.set_materialize_grads(False)`.
+        Returns one gradient for each argument of forward, or a single one alone: a tensor
+        of the argument's shape, or of one that was broadcast from it; None for no
+        gradient. RuntimeError if their number or a shape does not fit.
         Must be overridden, or `vjp` be (NotImplementedError when it is reached).
         """
         raise NotImplementedError(
@@ -118,7 +133,14 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of the outputs, given those of the arguments."""
+        """The tangents of the outputs, given those of the arguments.
+
+        Each of `grad_inputs` has the shape and dtype of its tensor, zeros where it has no
+        tangent; None stands for other arguments. Returns one tangent for each output, of
+        its shape. `ctx.saved_tensors` are those of `save_for_forward`.
+        Must be overridden for forward mode (NotImplementedError), unless
+        `generate_jvp_rule` is set.
+        """
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use "
             "it with forward mode AD."
@@ -126,7 +148,13 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """The operation on a batch."""
+        """The operation on a batch.
+
+        `info` has `batch_size` and `randomness`. `in_dims` says for each argument where
+        its batch is, or None if it has none. Returns the outputs, and in the same
+        structure where their batch is. Must be overridden for vmap (RuntimeError), unless
+        `generate_vmap_rule` is set.
+        """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap "
             "staticmethod or set generate_vmap_rule=True."
@@ -141,7 +169,14 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Runs forward on the arguments and records the operation."""
+        """Runs forward on the arguments and records the operation.
+
+        Returns what forward returned. Tensors may also stand in lists, tuples and dicts
+        among the arguments. An output that is one of the inputs is a view of it, unless it
+        was marked dirty. Raises what forward raises; TypeError for arguments that it does
+        not have or a saved value that is no tensor; RuntimeError for `mark_dirty` of
+        something that is no input, is not returned, or is a leaf that requires grad.
+        """
         split = cls.setup_context is not Function.setup_context
         if kwargs or split:
             args, kwargs = bound(cls, not split, args, kwargs)

@@ -61,7 +61,7 @@ class FunctionCtx:
         self._saved = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors for `ctx.saved_tensors` in jvp."""
+        """Keeps tensors, or None, for `ctx.saved_tensors` in jvp. TypeError for others."""
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(
@@ -71,11 +71,18 @@ class FunctionCtx:
         self._for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Declares inputs that forward wrote into; each must be returned, too."""
+        """Declares inputs that forward wrote into; each must be returned, too.
+
+        Call it once in forward. What is wrong with them `apply` says (RuntimeError).
+        """
         self._dirty, self._unusual = tensors, True
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Declares outputs that have no gradient; backward gets zeros for them."""
+        """Declares outputs that have no gradient, such as indices or masks.
+
+        They do not require grad, and backward gets zeros for them. Integers and bools
+        need no declaration.
+        """
         self._non_differentiable, self._unusual = tensors, True
 
     def set_materialize_grads(self, value: bool) -> None:

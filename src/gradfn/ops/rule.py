@@ -39,7 +39,7 @@ import numpy as np
 from gradfn import _dtypes, _state
 from gradfn.graph import saved, view
 from gradfn.graph.node import Node, new, output_of, ticks
-from gradfn.ops import admit
+from gradfn.ops import admit, texts
 from gradfn.ops import uniform as uniform_gradients
 from gradfn.ops.source import Source, parameters, split, takes_names
 from gradfn.ops.world import PUBLIC, RAW, RECORDED
@@ -196,6 +196,7 @@ def op(signature: str, kernel: Callable[..., Any], **options: Any) -> Op:
     public = options.pop("function", True)
     rules = {k: options.pop(k) for k in list(options) if k not in known}
     row = Op(signature, kernel, rules=rules, **options)
+    row.function.__doc__ = texts.text(row.name, row.signature)
     TABLE[row.name] = row
     if public:
         PUBLIC[row.name] = row.function
@@ -204,7 +205,9 @@ def op(signature: str, kernel: Callable[..., Any], **options: Any) -> Op:
     if method:
         setattr(Tensor, row.name, row.function)
     if inplace:
-        setattr(Tensor, row.name + "_", _stub(row, row.name + "_"))
+        writer = _stub(row, row.name + "_")
+        writer.__doc__ = f"`{row.name}`, written into the tensor itself; returns it."
+        setattr(Tensor, row.name + "_", writer)
     return row
 
 
