@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support import Run
 
 import gradfn
 
@@ -46,3 +47,17 @@ def test_functions_of_nn_that_torch_also_has_at_the_top() -> None:
     assert gradfn.max_pool3d.__doc__ == (
         "The largest element of each window over the last 3 dims."
     )
+
+
+@pytest.mark.parametrize(
+    "path", ["autograd.gradcheck", "nn.utils.weight_norm"], ids=lambda p: p
+)
+def test_a_function_may_be_called_after_its_module_was_imported(
+    path: str, python: Run
+) -> None:
+    """Importing `torch.nn.utils.weight_norm` binds that name to the module."""
+    code = (
+        f"import gradfn as torch, importlib; importlib.import_module('gradfn.{path}');"
+        f"torch.{path}(*[])"
+    )
+    assert "missing" in python("-c", code).stderr

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn._names import callable_as
 from gradfn.autograd import gradchecks as checks
 from gradfn.autograd.backward import grad
 from gradfn.autograd.grad_mode import enable_grad
@@ -226,3 +227,6 @@ def random_seeds(outputs: list[Tensor], with_gaps: bool = False) -> list[Tensor]
         array = np.asarray(values).astype(t._array.dtype)
         seeds.append(wrap(array[..., 0] if with_gaps else array).requires_grad_())
     return seeds
+
+
+callable_as(__name__, gradcheck)

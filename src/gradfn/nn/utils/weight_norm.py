@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradfn._names import callable_as
 from gradfn.nn.modules.module import Module
 from gradfn.nn.parameter import Parameter
 from gradfn.nn.utils.parametrizations import norm_except
@@ -64,3 +65,6 @@ def _find(module: Any, name: str) -> Any:
         if isinstance(hook, WeightNorm) and hook.name == name:
             return key
     return None
+
+
+callable_as(__name__, weight_norm)
