@@ -80,9 +80,20 @@ def needs(page: str) -> list[str]:
 
 
 def same(printed: str, shown: str) -> bool:
-    """Is this what was shown, `…` standing for anything?"""
-    parts = [re.escape(part) for part in shown.rstrip().split("…")]
-    return re.fullmatch(".*?".join(parts), printed.rstrip(), re.DOTALL) is not None
+    """Is this what was shown, `…` standing for anything?
+
+    Where it does, columns may have another width: runs of spaces and lines count as one.
+    """
+    if "…" not in shown:
+        return _trimmed(printed) == _trimmed(shown)
+    printed, shown = (re.sub(r"([ ━─═])+", r"\1", _trimmed(t)) for t in (printed, shown))
+    parts = [re.escape(part) for part in shown.split("…")]
+    return re.fullmatch(".*?".join(parts), printed, re.DOTALL) is not None
+
+
+def _trimmed(text: str) -> str:
+    """Without spaces that end lines, nor empty lines at the end."""
+    return re.sub(r" +$", "", text.rstrip(), flags=re.MULTILINE)
 
 
 def commands(block: Block) -> list[tuple[str, str]]:
@@ -159,3 +170,22 @@ def test_russian_pages_show_the_same_code(page: str) -> None:
 def test_every_page_is_in_the_menu() -> None:
     menu = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
     assert sorted(re.findall(r"[\w/-]+\.md$", menu, re.MULTILINE)) == PAGES
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown", "equal"),
+    [
+        ("a\nb\n", "a\nb\n", True),
+        ("a \nb\n\n", "a\nb\n", True),
+        ("a\nc\n", "a\nb\n", False),
+        ("a  b\n", "a b\n", False),
+        ("took 12 s, then 5\n", "took … s, then 5\n", True),
+        ("took 12 s, then 6\n", "took … s, then 5\n", False),
+        ("│ mm     │ 3.1ms │ 2\n", "│ mm │ … │ 2\n", True),
+        ("│ mm     │ 3.1ms │ 3\n", "│ mm │ … │ 2\n", False),
+        ("", "…\n", True),
+        ("more than that", "more\n", False),
+    ],
+)
+def test_what_counts_as_the_same(printed: str, shown: str, equal: bool) -> None:
+    assert same(printed, shown) is equal
