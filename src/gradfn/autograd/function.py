@@ -338,7 +338,7 @@ def several(ctx: FunctionNode, args: Any, outs: list[Any]) -> list[Any]:
     differentiable = [i for i, t in enumerate(outs) if _differentiable(ctx, t)]
     how = MULTI if len(differentiable) > 1 else FUNCTION
     made = [_own(t, inputs, ctx._dirty, how) for t in outs]
-    if not ctx.needs:
+    if not ctx._needs:
         return made
     alone = len(outs) == 1
     if not alone:

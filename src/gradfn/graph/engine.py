@@ -159,9 +159,11 @@ class Run:
                 node._release()
             g, target = None, node._next
             if isinstance(target, Tensor):
-                shape, dtype = target._array.shape, target._array.dtype
-                if grad is not None and (grad.shape != shape or grad.dtype is not dtype):
-                    grad = self.fit(shape, dtype, grad, node, (grad,))
+                at = target._array
+                if grad is not None and (
+                    grad.shape != at.shape or grad.dtype is not at.dtype
+                ):
+                    grad = self.fit(at.shape, at.dtype, grad, node, (grad,))
                 self.arrive(target, grad, 2)
                 return None, None
             if grad is not None and (
