@@ -203,7 +203,7 @@ class FunctionNode(FunctionCtx, Node):
         """The node's name: that of the Function, and Backward."""
         return type(self).__name__
 
-    def hooked(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _hooked(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """The gradients as pre-hooks see them: None for outputs that have none."""
         if self._outputs is None:
             return grads
@@ -212,7 +212,7 @@ class FunctionNode(FunctionCtx, Node):
             full[place] = g
         return tuple(full)
 
-    def unhooked(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _unhooked(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """The gradients of the differentiable outputs among those."""
         if self._outputs is None:
             return grads

@@ -331,9 +331,9 @@ class Run:
             if not goes_on and node._extra is not None:
                 g = self.tensor_hooks(node._extra, g)
             self.captures[node] = self.captured(g)
-            if not goes_on and node.extra is not None and node.extra.pre_hooks:
+            if not goes_on and node._extra is not None and node._extra.pre_hooks:
                 # Called as in PyTorch; what they answer counts for nothing here.
-                call_node_hooks(node.extra.pre_hooks, node.hooked(self.outside(g)))
+                call_node_hooks(node._extra.pre_hooks, node._hooked(self.outside(g)))
         return goes_on
 
     def serve_leaves(self) -> None:
@@ -378,10 +378,10 @@ class Run:
         extra = node._extra
         g = self.tensor_hooks(extra, g)
         if extra.pre_hooks:
-            outs = node.hooked(self.outside(g))
+            outs = node._hooked(self.outside(g))
             got = call_node_hooks(extra.pre_hooks, outs)
             if got is not outs:
-                g = self.inside(node.unhooked(got), g)
+                g = self.inside(node._unhooked(got), g)
         if extra.packed and g is not None:
             unpack_node(node)
         return g

@@ -161,11 +161,11 @@ class Node:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
-    def hooked(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _hooked(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """The gradients of the outputs as pre-hooks see them."""
         return grads
 
-    unhooked = hooked
+    _unhooked = _hooked
 
     def __call__(self, *grads: Any) -> Any:
         """The node's backward, applied to gradients by hand. TypeError for a wrong number."""
