@@ -44,6 +44,7 @@ LAYERS = [
         "hub",
         "jit",
         "library",
+        "profiler",
         "random",
     },
     {"serialization"},

@@ -88,6 +88,7 @@ _LATE = [
     "linalg",
     "nn",
     "optim",
+    "profiler",
     "random",
     "serialization",
     "signal",

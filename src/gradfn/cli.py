@@ -30,12 +30,14 @@ usage: gradfn run PROGRAM.py [ARGUMENT ...]
        gradfn run - [ARGUMENT ...]
 
        gradfn check [OPTIONS] PATH.py[::NAME] | MODULE[:NAME] ...
+       gradfn profile [OPTIONS] PROGRAM.py [ARGUMENT ...]
        gradfn show [OPTIONS] PROGRAM.py [ARGUMENT ...]
 
 run: run a program written for PyTorch, with gradfn standing in as `torch`.
 Everything after the program is the program's own. `-` reads it from
 standard input.
 check: audit custom Functions: are their derivatives right, and if not, why not?
+profile: run it, then tell where time and memory went.
 show: run it, then draw the graph of its last backward pass.
 
 options:
@@ -57,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         case ["run", *rest]:
             return _run(rest)
-        case ["check" | "show" as tool, *rest]:
+        case ["check" | "profile" | "show" as tool, *rest]:
             return _use(tool, rest)
         case [other, *_]:
             return _refuse(f"gradfn: no command {other!r}; try `gradfn --help`")
@@ -81,7 +83,11 @@ def _refuse(message: str, status: int = 2) -> int:
 # --- the tools ----------------------------------------------------------------------
 
 # command: the module with its click.Command, which gives what is to be done
-_TOOLS = {"check": "gradfn.check.command", "show": "gradfn.drawing.command"}
+_TOOLS = {
+    "check": "gradfn.check.command",
+    "profile": "gradfn.profiler.command",
+    "show": "gradfn.drawing.command",
+}
 
 
 def _use(tool: str, arguments: list[str]) -> int:
@@ -90,10 +96,11 @@ def _use(tool: str, arguments: list[str]) -> int:
         module = importlib.import_module(_TOOLS[tool])
         import click
     except ModuleNotFoundError as error:
-        if error.name not in ("click", "rich"):
+        name = str(error.name).partition(".")[0]
+        if name not in ("click", "rich"):
             raise
         return _refuse(
-            f"gradfn {tool} needs {error.name}, which is not installed: "
+            f"gradfn {tool} needs {name}, which is not installed: "
             "pip install 'gradfn[cli]'"
         )
     command = getattr(module, tool)

@@ -41,5 +41,14 @@ _LATE_FUNCTIONS = {
     "gradgradcheck": "gradcheck",
 }
 __getattr__ = _late(
-    __name__, ("anomaly_mode", "forward_ad", "functional", "graph"), _LATE_FUNCTIONS
+    __name__,
+    (
+        "anomaly_mode",
+        "forward_ad",
+        "functional",
+        "graph",
+        "profiler",
+        "profiler_util",
+    ),
+    _LATE_FUNCTIONS,
 )

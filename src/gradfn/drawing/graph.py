@@ -6,16 +6,17 @@ and no node: a Graph may outlive what it describes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gradfn._dtypes import torch_dtype
-from gradfn.drawing.recorder import Amounts, Notes, Place, reached
+from gradfn.drawing.recorder import Amounts, Notes, reached
 from gradfn.drawing.saved import Saved, bytes_of, saved_by
 from gradfn.graph.node import Node, Output, edges_of, form_of
+from gradfn.graph.place import Place
 from gradfn.graph.view import CopySlices
+from gradfn.ops.instrument import plain_name
 from gradfn.tensor import Tensor
 
 Kind = Literal["op", "function", "leaf", "saved", "result", "more"]
@@ -164,11 +165,7 @@ def _label(node: Node) -> str:
     cls = type(node)
     if hasattr(cls, "_forward_cls"):
         return str(cls._forward_cls.__name__)
-    name = cls.op.name if hasattr(cls, "op") else "_"
-    if name.startswith("_"):  # one of our own: what grad_fn calls it
-        name = re.sub(r"Backward\d*$", "", node._name().rpartition("::")[2])
-        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    return name
+    return plain_name(cls.op) if hasattr(cls, "op") else node._name()
 
 
 def _leaf(key: int, leaf: Tensor, names: Mapping[int, str]) -> Vertex:

@@ -7,13 +7,9 @@ and what it had saved. Without it nothing of this is kept, and nothing is paid.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -21,21 +17,8 @@ import numpy as np
 from gradfn.drawing.saved import Saved, saved_by
 from gradfn.graph.node import Node, Output, Parts, edges_of, node_extra
 from gradfn.graph.observe import Observer, observed
+from gradfn.graph.place import Place, place_now
 from gradfn.tensor import Tensor, extra_of
-
-_OURS = (str(Path(__file__).parents[1]) + os.sep, "<gradfn", "<frozen")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A line of the user's program."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +130,6 @@ def _arrays(g: Any) -> list[Any]:
         for x in items
         if x is not None and type(x) is not Parts
     ]
-
-
-def place_now() -> Place | None:
-    """The innermost line being run that is not gradfn's own."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_OURS):
-            return Place(name, frame.f_lineno, frame.f_code.co_name)
-        frame = frame.f_back
-    return None
 
 
 def reached(roots: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:

@@ -231,6 +231,9 @@ def alias(new_name: str, name: str, method: bool = True) -> None:
 
 # -- compiling -------------------------------------------------------------------------
 
+READY: list[tuple[Op, str, Any]] = []  # what was compiled: row, name, function
+TELL_READY: list[Callable[[Op, str, Any], None]] = []  # whom to tell of more
+
 
 def _stub(row: Op, name: str = "", reflected: bool = False) -> FunctionType:
     """A function that compiles itself when it is first called.
@@ -246,6 +249,9 @@ def _stub(row: Op, name: str = "", reflected: bool = False) -> FunctionType:
         function.__code__ = made.__code__
         function.__defaults__ = made.__defaults__
         function.__kwdefaults__ = made.__kwdefaults__
+        READY.append((row, name, function))
+        for tell in TELL_READY:
+            tell(row, name, function)
 
     function = FunctionType(_stub_code(name), SPACE, name)
     function.__qualname__ = name if name == row.name else f"Tensor.{name}"
