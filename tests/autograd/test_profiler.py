@@ -413,3 +413,22 @@ def test_a_profile_changes_no_value() -> None:
     assert plain[0] == measured[0]
     for a, b in zip(plain[1], measured[1], strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_passes_may_nest_deeply() -> None:
+    def backward(ctx: Any, g: Any) -> Any:
+        if ctx.depth:
+            with torch.enable_grad():
+                inner = Nested.apply(leaf(), ctx.depth - 1).sum()
+            inner.backward()
+        return g, None
+
+    def forward(ctx: Any, x: Any, depth: int) -> Any:
+        ctx.depth = depth
+        return x * 1
+
+    Nested = function(forward, backward)
+    y = Nested.apply(leaf(), 120).sum()
+    with profile() as prof:
+        y.backward()
+    assert names(prof).count("MineBackward") == 121

@@ -321,3 +321,14 @@ def test_graph_of_needs_nothing_of_the_drawing() -> None:
     y = leaf() * 2
     found = graph_of([y.grad_fn])
     assert [v.kind for v in found.vertices.values()] == ["leaf", "op"]
+
+
+def test_what_runs_under_vmap_is_recorded() -> None:
+    x = leaf()
+    with record():
+        y = x * x
+        rows = torch.autograd.grad(y, x, torch.eye(2), is_grads_batched=True)
+        jacobian = torch.func.vmap(lambda t: t.sin() * x)(torch.ones(3, 2))
+    assert rows[0].tolist() == [[2, 0], [0, 4]]
+    assert one(draw(y).graph, "mul").norms == [math.sqrt(2)]
+    assert one(draw(jacobian).graph, "x").shape == (2,)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradfn.drawing.saved import Saved, saved_by
+from gradfn.drawing.saved import Saved, saved_by, values_of
 from gradfn.graph.node import Node, Output, Parts, edges_of, node_extra
 from gradfn.graph.observe import Observer, observed
 from gradfn.graph.place import Place, place_now
@@ -52,7 +52,7 @@ class Recorder(Observer):
     def made(self, node: Node, out: Any) -> None:
         """Notes the line and the result."""
         outs = out if isinstance(out, list) else [out]
-        arrays = [x._array for x in outs if isinstance(x, Tensor)]
+        arrays = [values_of(x) for x in outs]
         node_extra(node).notes = Notes(place_now(), amounts(arrays))
 
     def began(self, roots: Sequence[Any]) -> None:
@@ -99,7 +99,7 @@ def notes_of(extra: Any) -> Notes:
 
 def amounts(arrays: Sequence[Any]) -> Amounts | None:
     """The 2-norm of all arrays together, over their finite values."""
-    kinds = [a for a in arrays if a is not None and a.dtype.kind in "fc"]
+    kinds = [a for a in arrays if isinstance(a, np.ndarray) and a.dtype.kind in "fc"]
     if not kinds:
         return None
     square, nan, inf = 0.0, 0, 0
@@ -125,11 +125,7 @@ def _arrays(g: Any) -> list[Any]:
     if type(g) is Parts:
         g = g.grads
     items = g if isinstance(g, (list, tuple)) else [g]
-    return [
-        x._array if isinstance(x, Tensor) else x
-        for x in items
-        if x is not None and type(x) is not Parts
-    ]
+    return [values_of(x) for x in items if type(x) is not Parts]
 
 
 def reached(roots: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:

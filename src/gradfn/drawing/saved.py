@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import torch_dtype
+from gradfn.graph.batched import BatchedArray
 from gradfn.graph.packing import Packed
 from gradfn.graph.saved import RELEASED
 from gradfn.tensor import Tensor
@@ -63,7 +64,7 @@ def _described(name: str, value: Any) -> Iterator[Saved]:
         yield from _described(name, value.packed)
         return
     tensor = value if isinstance(value, Tensor) else getattr(value, "tensor", None)
-    array = getattr(value, "_array", getattr(value, "array", value))
+    array = values_of(getattr(value, "array", value))
     if isinstance(array, np.ndarray):
         known = id(tensor) if isinstance(tensor, Tensor) else 0
         yield Saved(
@@ -80,6 +81,14 @@ def _owner(array: Any) -> int:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return id(array)
+
+
+def values_of(x: Any) -> Any:
+    """The array of a tensor; under vmap that of all samples."""
+    array = x._array if isinstance(x, Tensor) else x
+    while isinstance(array, BatchedArray):
+        array = array.value._array
+    return array
 
 
 def bytes_of(saved: Iterable[Saved]) -> int:

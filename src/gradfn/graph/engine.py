@@ -61,6 +61,7 @@ class Run:
     plan: dict[Any, Any] | None = None  # {node: (needs, edges)} if the walk is partial
     level = 0  # how many runs this one is nested in
     callbacks: list[Any] | None = None  # to be called at the end
+    nested = NESTED_RUNS
     reached: set[Any]  # all nodes and leaves
     shared: dict[Any, int]  # of several edges: over how many nothing has come yet
     pending: dict[Any, Any]  # gradients that have come
@@ -552,7 +553,7 @@ def start(task: Run, grad_mode: int, go: Any, root: Any, grad: Any) -> None:
         trouble.discarded = False
     else:
         task.level = outer.level + 1
-        if task.level % NESTED_RUNS == 0:
+        if task.level % task.nested == 0:
             _in_thread(task, grad_mode, go, root, grad)
             return
     here.run = task
