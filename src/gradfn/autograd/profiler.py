@@ -225,7 +225,7 @@ def _seq_of(out: Any) -> int:
     first = out[0] if isinstance(out, (tuple, list)) and out else out
     node = first._grad_fn if isinstance(first, Tensor) else None
     if isinstance(node, Output):
-        node = node.next
+        node = node._next
     return node._sequence_nr() if isinstance(node, Node) else -1
 
 
@@ -291,7 +291,7 @@ class Timer(Observer):
         try:
             return apply(node, g, needs)
         finally:
-            _end(began, node.name(), "backward", _forward_of(node), node._sequence_nr())
+            _end(began, node._name(), "backward", _forward_of(node), node._sequence_nr())
 
     def arrived(self, leaf: Any, grad: Any, keep: Callable[[], None]) -> None:
         """Measures the addition to .grad."""
@@ -313,4 +313,4 @@ def _forward_of(node: Node) -> str:
     cls: Any = type(node)
     if hasattr(cls, "_forward_cls"):
         return str(cls._forward_cls.__name__)
-    return plain_name(cls.op) if hasattr(cls, "op") else node.name()
+    return plain_name(cls.op) if hasattr(cls, "op") else node._name()
