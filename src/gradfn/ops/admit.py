@@ -68,6 +68,16 @@ def admit_pair(op: Any, a: Any, b: Any, plain: tuple[Any, ...] = ()) -> Any:
     return _pair(op, a, b, plain)
 
 
+def admit_second(op: Any, a: Any, b: Any, plain: tuple[Any, ...] = ()) -> Any:
+    """The same where only the second may be a number."""
+    try:
+        if type(a) is Tensor:
+            return a, NUMBERS[type(b)][b, a._array.dtype], None
+    except KeyError:
+        pass
+    return _pair(op, a, b, plain)
+
+
 def admit_operator(op: Any, a: Any, b: Any, plain: tuple[Any, ...] = ()) -> Any:
     """The same for Python's operators, which leave strangers to the other operand."""
     try:
@@ -100,6 +110,10 @@ def _pair(op: Any, a: Any, b: Any, plain: tuple[Any, ...]) -> Any:
         a = from_array(a)
     if isinstance(b, np.ndarray):
         b = from_array(b)
+    if not isinstance(a, Tensor) and (
+        op.numbers == "second" or (op.numbers == "one" and not isinstance(b, Tensor))
+    ):
+        raise wrong_types(op, a, b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         a = number(a, np.dtype(bool))
     if not isinstance(a, Tensor):
@@ -113,11 +127,26 @@ def wrong_type(op: Any, place: int, x: Any) -> TypeError:
     """The error for an argument that had to be a tensor."""
     if x is MISSING:
         return TypeError(
-            f"{op.name}() missing 1 required positional argument: '{op.params[place]}'"
+            f"{op.title}() missing 1 required positional argument: '{op.params[place]}'"
         )
+    name = "input" if op.params[place] == "self" else op.params[place]
     return TypeError(
-        f"{op.name}(): argument '{op.params[place]}' (position {place + 1}) must be "
-        f"Tensor, not {type(x).__name__}"
+        f"{op.title}(): argument '{name}' (position {place + 1}) must be Tensor, not "
+        f"{type(x).__name__}"
+    )
+
+
+def wrong_types(op: Any, a: Any, b: Any) -> TypeError:
+    """The error for two operands that cannot both be what they are."""
+    given = ", ".join(
+        "Tensor" if isinstance(x, Tensor) else type(x).__name__ for x in (a, b)
+    )
+    first, second = op.takes
+    what = "Tensor" if op.numbers == "second" else "Tensor or Number"
+    other = "one of them a Tensor" if op.numbers == "one" else "no Number first"
+    return TypeError(
+        f"{op.title}() received an invalid combination of arguments - got ({given}), but "
+        f"expected ({what} {first}, Tensor or Number {second}), {other}"
     )
 
 
@@ -149,7 +178,7 @@ def admit_many(op: Any, args: tuple[Any, ...]) -> Any:
     sequence = args[place]
     if isinstance(sequence, Tensor) or not hasattr(sequence, "__iter__"):
         raise TypeError(
-            f"{op.name}(): argument '{op.many}' (position {place + 1}) must be tuple of "
+            f"{op.title}(): argument '{op.many}' (position {place + 1}) must be tuple of "
             f"Tensors, not {type(sequence).__name__}"
         )
     tensors = list(sequence)

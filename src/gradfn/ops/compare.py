@@ -30,7 +30,13 @@ for _name, _kernel, _long in (
 ):
     if _name in ("lt", "le", "gt", "ge"):
         _kernel = not_for(_name, "c", _kernel)
-    op(f"{_name}(self, other)", _kernel, takes="self other", numbers=True, inplace=True)
+    op(
+        f"{_name}(self, other)",
+        _kernel,
+        takes="self other",
+        numbers="second",
+        inplace=True,
+    )
     operator(f"__{_name}__", _name)
     if _long:
         alias(_long, _name)
@@ -42,7 +48,7 @@ for _name in ("and", "or", "xor"):
         f"logical_{_name}(self, other)",
         getattr(np, f"logical_{_name}"),
         takes="self other",
-        numbers=True,
+        numbers="no",
         inplace=True,
     )
 op("logical_not(self)", np.logical_not, takes="self", inplace=True)
@@ -68,7 +74,7 @@ for _name, _kernel, _sign in (
     ("bitwise_left_shift", _bits("left_shift"), "lshift"),
     ("bitwise_right_shift", _bits("right_shift"), "rshift"),
 ):
-    op(f"{_name}(self, other)", _kernel, takes="self other", numbers=True, inplace=True)
+    op(f"{_name}(self, other)", _kernel, takes="self other", numbers="one", inplace=True)
     operator(f"__{_sign}__", _name)
     setattr(Tensor, f"__r{_sign}__", reflected(_name))
     setattr(Tensor, f"__i{_sign}__", getattr(Tensor, f"{_name}_"))

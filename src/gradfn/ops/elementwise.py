@@ -96,7 +96,7 @@ op(
     _add,
     ufunc=np.add,
     direct=np.add,
-    numbers=True,
+    numbers="any",
     inplace=True,
     self=lambda g: g,
     other=lambda g, alpha: g if alpha == 1 else g * alpha.conjugate(),
@@ -105,7 +105,7 @@ op(
     "sub(self, other, *, alpha=1)",
     _sub,
     ufunc=np.subtract,
-    numbers=True,
+    numbers="any",
     inplace=True,
     self=lambda g: g,
     other=lambda g, alpha: -g if alpha == 1 else g * -alpha.conjugate(),
@@ -113,7 +113,7 @@ op(
 op(
     "rsub(self, other, *, alpha=1)",
     lambda a, b, alpha=1: _sub(b, a, alpha),
-    numbers=True,
+    numbers="second",
     method=False,
     overload="True",
     self=lambda g, alpha: -g if alpha == 1 else g * -alpha.conjugate(),
@@ -126,7 +126,7 @@ alias("subtract", "sub")
 op(
     "mul(self, other)",
     np.multiply,
-    numbers=True,
+    numbers="any",
     inplace=True,
     uniform=True,
     singular=True,
@@ -165,7 +165,7 @@ op(
     "div(self, other, *, rounding_mode=None)",
     _div,
     ufunc=np.divide,
-    numbers=True,
+    numbers="any",
     inplace=True,
     singular=True,
     self=lambda g, xp, other, rounding_mode: (
@@ -197,7 +197,7 @@ op(
     "floor_divide(self, other)",
     _floor_divide,
     takes="self other",
-    numbers=True,
+    numbers="any",
     inplace=True,
 )
 
@@ -215,7 +215,7 @@ def _fmod(a: Any, b: Any) -> Any:
 op(
     "remainder(self, other)",
     _remainder,
-    numbers=True,
+    numbers="one",
     inplace=True,
     self=lambda g: g,
     other=lambda g, xp, self, other: -g * xp.floor_divide(self, other),
@@ -223,7 +223,7 @@ op(
 op(
     "fmod(self, other)",
     _fmod,
-    numbers=True,
+    numbers="second",
     inplace=True,
     self=lambda g: g,
     other=lambda g, xp, self, other: -g * xp.trunc(self / other),
@@ -250,7 +250,7 @@ def _half_at_ties(g: Any, xp: Any, loses: Any, ties: Any) -> Any:
 op(
     "maximum(self, other)",
     _ordered(np.maximum),
-    numbers=True,
+    numbers="no",
     discards=True,
     self=lambda g, xp, self, other: _half_at_ties(g, xp, self < other, self == other),
     other=lambda g, xp, self, other: _half_at_ties(g, xp, other < self, self == other),
@@ -258,7 +258,7 @@ op(
 op(
     "minimum(self, other)",
     _ordered(np.minimum),
-    numbers=True,
+    numbers="no",
     discards=True,
     self=lambda g, xp, self, other: _half_at_ties(g, xp, self > other, self == other),
     other=lambda g, xp, self, other: _half_at_ties(g, xp, other > self, self == other),
@@ -266,14 +266,14 @@ op(
 op(
     "fmax(self, other)",
     _ordered(np.fmax),
-    numbers=True,
+    numbers="no",
     self=lambda g, xp, self, other: xp._keep(g, (self >= other) | (other != other)),
     other=lambda g, xp, self, other: xp._keep(g, ~((self >= other) | (other != other))),
 )
 op(
     "fmin(self, other)",
     _ordered(np.fmin),
-    numbers=True,
+    numbers="no",
     self=lambda g, xp, self, other: xp._keep(g, (self <= other) | (other != other)),
     other=lambda g, xp, self, other: xp._keep(g, ~((self <= other) | (other != other))),
 )
@@ -283,7 +283,7 @@ op(
 op(
     "atan2(self, other)",
     np.arctan2,
-    numbers=True,
+    numbers="no",
     floats=True,
     inplace=True,
     singular=True,
@@ -294,7 +294,7 @@ alias("arctan2", "atan2")
 op(
     "hypot(self, other)",
     np.hypot,
-    numbers=True,
+    numbers="no",
     floats=True,
     inplace=True,
     singular=True,
@@ -320,7 +320,7 @@ def _share(g: Any, xp: Any, one: Any, other: Any, exp: Any) -> Any:
 op(
     "logaddexp(self, other)",
     _logaddexp,
-    numbers=True,
+    numbers="no",
     floats=True,
     self=lambda g, xp, self, other: _share(g, xp, self, other, xp.exp),
     other=lambda g, xp, self, other: _share(g, xp, other, self, xp.exp),
@@ -328,7 +328,7 @@ op(
 op(
     "logaddexp2(self, other)",
     np.logaddexp2,
-    numbers=True,
+    numbers="no",
     floats=True,
     self=lambda g, xp, self, other: _share(g, xp, self, other, xp.exp2),
     other=lambda g, xp, self, other: _share(g, xp, other, self, xp.exp2),
@@ -342,7 +342,7 @@ def _xlogy(a: Any, b: Any) -> Any:
 op(
     "xlogy(self, other)",
     _xlogy,
-    numbers=True,
+    numbers="one",
     floats=True,
     inplace=True,
     singular=True,
@@ -354,7 +354,7 @@ op(
 op(
     "copysign(self, other)",
     np.copysign,
-    numbers=True,
+    numbers="second",
     floats=True,
     inplace=True,
     self=lambda g, xp, self, result: xp._keep(g * result / self, self != 0),
@@ -370,7 +370,7 @@ def _heaviside(a: Any, values: Any) -> Any:
 op(
     "ldexp(self, other)",
     lambda a, b: a * np.exp2(b),
-    numbers=True,
+    numbers="no",
     floats=True,
     inplace=True,
     self=lambda g, xp, other: g * xp.exp2(other).conj(),
@@ -380,13 +380,13 @@ op(
     "heaviside(self, values)",
     _heaviside,
     takes="self values",
-    numbers=True,
+    numbers="no",
     inplace=True,
 )
 op(
     "nextafter(self, other)",
     np.nextafter,
-    numbers=True,
+    numbers="no",
     inplace=True,
     self=lambda g: g,
     other=zero,
@@ -404,7 +404,7 @@ for _name in ("gcd", "lcm"):
         f"{_name}(self, other)",
         getattr(np, _name),
         takes="self other",
-        numbers=True,
+        numbers="no",
         inplace=True,
         explain=_no_integers,
     )

@@ -33,7 +33,7 @@ def _incomplete(name: str, scipy_name: str, grad: Any) -> None:
     op(
         f"{name}(self, other)",
         not_for(name, "biuc", special(scipy_name)),
-        numbers=True,
+        numbers="no",
         inplace=True,
         singular=True,
         self=_unknown(name),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn.ops.admit import is_operand, number
 from gradfn.ops.names import into
 from gradfn.ops.world import LATE, PUBLIC
 from gradfn.tensor import Tensor, from_array, method
@@ -141,9 +142,20 @@ def _called(ufunc: Any, inputs: list[Any], options: Any) -> Any:
     op = _find(ufunc)
     if op is None:
         return NotImplemented
-    if not isinstance(inputs[0], Tensor) and ufunc.nin > 1:
-        inputs[0] = PUBLIC["tensor"](inputs[0])  # a Python number
-    return op(*inputs)
+    return op(*_as_tensors(inputs))
+
+
+def _as_tensors(inputs: list[Any]) -> list[Any]:
+    """The operands, numbers and lists as tensors: some ops take no Python numbers."""
+    like = next(x for x in inputs if isinstance(x, Tensor))._array.dtype
+    return [
+        x
+        if isinstance(x, Tensor)
+        else number(x, like)
+        if is_operand(x)
+        else PUBLIC["tensor"](x)
+        for x in inputs
+    ]
 
 
 def _reduced(ufunc: Any, inputs: list[Any], options: Any) -> Any:

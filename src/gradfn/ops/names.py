@@ -27,15 +27,15 @@ def renamed(
     for name, value in more.items():
         own_name = op.params[0] if name in ("input", "x") else NUMPY_NAMES.get(name, name)
         if own_name not in given:
-            raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'")
+            raise TypeError(f"{op.title}() got an unexpected keyword argument '{name}'")
         given[own_name] = value
     result = function(**{k: v for k, v in given.items() if v is not MISSING})
-    return result if out is None else into(op.name, out, result)
+    return result if out is None else into(op.title, out, result)
 
 
 def missing(op: Any, name: str) -> TypeError:
     """The error for an argument that was not given."""
-    return TypeError(f"{op.name}() missing 1 required positional argument: '{name}'")
+    return TypeError(f"{op.title}() missing 1 required positional argument: '{name}'")
 
 
 def into(name: str, out: Any, result: Any) -> Any:

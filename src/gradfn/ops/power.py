@@ -13,7 +13,7 @@ from gradfn.ops.elementwise import zero
 from gradfn.ops.names import into
 from gradfn.ops.rule import op
 from gradfn.ops.world import public
-from gradfn.tensor import Tensor, method, wrap
+from gradfn.tensor import Tensor, method
 
 _PRODUCTS: dict[Any, Any] = {
     3: lambda a: a * a * a,
@@ -108,7 +108,7 @@ def _exponent_grad(
 _pow_tensor = op(
     "_pow_tensor(self, exponent)",
     _tensor_power,
-    numbers=True,
+    numbers="one",
     function=False,
     method=False,
     inplace=True,
@@ -180,8 +180,6 @@ def float_power_(self: Tensor, exponent: Any) -> Any:
 @method
 def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """`pow` in double precision, whatever the dtypes are."""
-    if not isinstance(input, Tensor):
-        input = wrap(np.array(input, np.float64))
     return pow(_wide(input), _wide(exponent), out=out)
 
 

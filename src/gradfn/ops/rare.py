@@ -207,12 +207,12 @@ def translated(op: Any, error: Exception, args: Any) -> Exception:
         return IndexError(text)
     if isinstance(error, ValueError) and "broadcast" in text:
         shapes = [x.shape for x in args if isinstance(x, np.ndarray)]
-        return broadcast_error(shapes) or RuntimeError(f"{op.name}(): {text}")
+        return broadcast_error(shapes) or RuntimeError(f"{op.title}(): {text}")
     if type(error).__name__ == "_UFuncNoLoopError":  # NumPy keeps it private
         kinds = ", ".join(str(x.dtype) for x in args if isinstance(x, np.ndarray))
-        return RuntimeError(f'"{op.name}" not implemented for {kinds}')
+        return RuntimeError(f'"{op.title}" not implemented for {kinds}')
     if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
-        return RuntimeError(f"{op.name}(): {text}")
+        return RuntimeError(f"{op.title}(): {text}")
     return error
 
 

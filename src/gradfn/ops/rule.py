@@ -47,6 +47,9 @@ from gradfn.tensor import INTERMEDIATE, LEAF, Cell, Tensor, wrap
 
 TABLE: dict[str, Op] = {}
 
+# What the name of a row that users do not call adds to the name that they know.
+INNER = r"^_|_(dim|all|tensors?|number|value|src|bits|alias)$"
+
 
 class Op:
     """A row of the table."""
@@ -60,7 +63,7 @@ class Op:
         *,
         rules: dict[str, Callable[..., Any]],
         takes: str = "",
-        numbers: bool = False,
+        numbers: str = "",
         floats: bool = False,
         many: str = "",
         outputs: str = "",
@@ -80,6 +83,7 @@ class Op:
     ) -> None:
         name, _, rest = signature.partition("(")
         self.name = name
+        self.title = re.sub(INNER, "", name) if name[0] == "_" else name  # for messages
         self.signature = rest.rpartition(")")[0]
         self.names = parameters(self.signature)  # with the bare star
         self.params = [p for p in self.names if p != "*"]
@@ -94,7 +98,9 @@ class Op:
         self.takes = [
             p for p in self.params if p != many and (p in rules or p in takes.split())
         ]
-        self.numbers = numbers  # Python numbers may stand for tensors; dtypes meet
+        # Of two operands, whose dtypes meet: which may be Python numbers? "any", "one" of
+        # them, the "second" alone, or "no" one. Empty: the op is no such one.
+        self.numbers = numbers
         self.floats = floats  # integers become the default dtype
         self.many = many  # the argument that is a sequence of tensors
         self.outputs = outputs.split()
@@ -159,6 +165,7 @@ class Writer:
     def __init__(self, row: Op) -> None:
         self.row = row
         self.name = f"{row.name}_"
+        self.title = f"{row.title}_"
 
     @property
     def function(self) -> Any:
@@ -311,6 +318,7 @@ SPACE: dict[str, Any] = {
     "mark_view": view.mark_view,
     "MULTI": view.MULTI,
     "admit_pair": admit.admit_pair,
+    "admit_second": admit.admit_second,
     "admit_operator": admit.admit_operator,
     "admit": admit.admit,
     "admit_many": admit.admit_many,

@@ -119,10 +119,12 @@ class Source:
             else f"type({p}) is not Tensor"
             for p in row.takes
         )
-        if row.numbers:
+        if row.numbers not in ("", "no"):
             a, b = row.takes
             rest = f", ({self.plain_args()})" if row.plain else ""
-            door = "admit_operator" if self.name.startswith("__") else "admit_pair"
+            door = "admit_second" if row.numbers == "second" else "admit_pair"
+            if self.name.startswith("__"):
+                door = "admit_operator"
             return [
                 f"    if {test}:",
                 f"        {a}, {b}, diverted = {door}(OP, {a}, {b}{rest})",

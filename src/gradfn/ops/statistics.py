@@ -358,7 +358,7 @@ def _dist_grad(g: Any, xp: Any, self: Any, other: Any, result: Any, p: Any) -> A
 op(
     "dist(self, other, p=2)",
     lambda a, b, p=2: _vector_norm(a - b, p),
-    numbers=True,
+    numbers="no",
     self=_dist_grad,
     other=lambda g, xp, self, other, result, p: _dist_grad(g, xp, other, self, result, p),
 )

@@ -68,7 +68,7 @@ def _xlog1py(a: Any, b: Any) -> Any:
 xlog1py = row(
     "xlog1py(self, other)",
     not_for("xlog1py", "c", _xlog1py),
-    numbers=True,
+    numbers="one",
     singular=True,
     self=lambda g, xp, self, other: xp._keep(
         g * xp.log1p(other), (self != 0) | ~(other <= -1)
@@ -87,7 +87,7 @@ def _no_derivative(g: Any) -> Any:
 zeta = row(
     "zeta(self, other)",
     not_for("zeta", "c", special("zeta")),
-    numbers=True,
+    numbers="one",
     singular=True,
     self=_no_derivative,
     other=lambda g, xp, self, other: -g * self * xp.special_zeta(self + 1, other),

@@ -26,7 +26,7 @@ def _polynomial(name: str, values: Callable[[Any, Any], Any]) -> Any:
         return np.where(degree < 0, 0, out).astype(x.dtype)
 
     return row(
-        f"{name}(self, n)", not_for(name, "c", kernel), numbers=True, takes="self n"
+        f"{name}(self, n)", not_for(name, "c", kernel), numbers="one", takes="self n"
     )
 
 
