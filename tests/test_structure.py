@@ -16,7 +16,17 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # Imports point from later to earlier layers only. What stands in no layer is free.
 LAYERS = [
-    {"_state", "_dtypes", "_device", "_memory", "_names", "_pytree", "printing"},
+    {
+        "_state",
+        "_dtypes",
+        "_guard",
+        "_kinds",
+        "_device",
+        "_memory",
+        "_names",
+        "_pytree",
+        "printing",
+    },
     {"tensor", "_dtype_info"},
     {"graph"},
     {"ops"},

@@ -44,6 +44,7 @@ from gradfn._dtypes import (
     uint32,
     uint64,
 )
+from gradfn._guard import guard_all as _guard_all
 from gradfn._names import late as _late
 from gradfn.autograd.grad_mode import (
     enable_grad,
@@ -72,6 +73,7 @@ cdouble = complex128
 newaxis = None
 
 globals().update(_PUBLIC)  # every op but those of _OPS_LATE
+_guard_all(globals(), _PUBLIC)
 
 # Most programs use none of these, so they are imported when they are first named.
 _LATE = [

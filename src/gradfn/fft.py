@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import default_dtype
+from gradfn._guard import guard_all
 from gradfn.ops.create import checked, finished, named, wanted
 from gradfn.ops.names import into
 from gradfn.ops.sizes import sizes, wrapped
@@ -241,3 +242,6 @@ def ifftshift(input: Tensor, dim: Any = None) -> Any:
     """Moves frequency 0 from the middle to the front."""
     dim = (dim,) if isinstance(dim, int) else dim
     return _shift(input, dim, lambda n: (n + 1) // 2)
+
+
+guard_all(globals(), __all__, "fft_")

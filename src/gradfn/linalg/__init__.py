@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradfn._guard import guard_all
 from gradfn.linalg.decompose import (
     cholesky,
     cholesky_ex,
@@ -74,3 +75,5 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+guard_all(globals(), __all__, "linalg_")

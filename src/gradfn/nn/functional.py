@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradfn._guard import guard_all
 from gradfn.nn.convolution import (
     conv1d,
     conv2d,
@@ -453,3 +454,6 @@ def gumbel_softmax(
     best = soft.max(dim, keepdim=True)[1]
     one = PUBLIC["zeros_like"](logits).scatter_(dim, best, 1.0)
     return one - soft.detach() + soft
+
+
+guard_all(globals(), __all__)

@@ -31,3 +31,7 @@ from gradfn.ops import (  # noqa: F401
     strided,
     unary,
 )
+from gradfn.ops.methods import guard_methods
+from gradfn.tensor import Tensor
+
+guard_methods(vars(Tensor))

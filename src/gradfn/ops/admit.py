@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import number_dtype, on_default_change
+from gradfn._kinds import MISSING, given, type_name, wrong_kind
 from gradfn.ops.override import PLAIN, call_override
 from gradfn.tensor import Tensor, from_array, wrap
 
@@ -20,8 +21,6 @@ from gradfn.tensor import Tensor, from_array, wrap
 # are not kept: -0.0 == 0.0, and they differ. Making one takes 1 µs, finding it 0.1 µs.
 NUMBERS: dict[type, dict[Any, Tensor]] = {float: {}, int: {}}
 MANY = 1024  # more than that are not kept
-
-MISSING: Any = type("Missing", (), {"__slots__": ()})()  # an argument not given
 
 
 def forget_numbers() -> None:
@@ -123,30 +122,23 @@ def _pair(op: Any, a: Any, b: Any, plain: tuple[Any, ...]) -> Any:
     return a, b, None
 
 
-def wrong_type(op: Any, place: int, x: Any) -> TypeError:
+def wrong_type(op: Any, place: int, x: Any) -> Exception:
     """The error for an argument that had to be a tensor."""
     if x is MISSING:
         return TypeError(
             f"{op.title}() missing 1 required positional argument: '{op.params[place]}'"
         )
-    name = "input" if op.params[place] == "self" else op.params[place]
-    return TypeError(
-        f"{op.title}(): argument '{name}' (position {place + 1}) must be Tensor, not "
-        f"{type(x).__name__}"
-    )
+    return wrong_kind(op.title, place, op.params[place], "Tensor", x)
 
 
 def wrong_types(op: Any, a: Any, b: Any) -> TypeError:
     """The error for two operands that cannot both be what they are."""
-    given = ", ".join(
-        "Tensor" if isinstance(x, Tensor) else type(x).__name__ for x in (a, b)
-    )
     first, second = op.takes
     what = "Tensor" if op.numbers == "second" else "Tensor or Number"
     other = "one of them a Tensor" if op.numbers == "one" else "no Number first"
     return TypeError(
-        f"{op.title}() received an invalid combination of arguments - got ({given}), but "
-        f"expected ({what} {first}, Tensor or Number {second}), {other}"
+        f"{op.title}() received an invalid combination of arguments - got "
+        f"({given((a, b))}), but expected ({what} {first}, Tensor or Number {second}), {other}"
     )
 
 
@@ -179,7 +171,7 @@ def admit_many(op: Any, args: tuple[Any, ...]) -> Any:
     if isinstance(sequence, Tensor) or not hasattr(sequence, "__iter__"):
         raise TypeError(
             f"{op.title}(): argument '{op.many}' (position {place + 1}) must be tuple of "
-            f"Tensors, not {type(sequence).__name__}"
+            f"Tensors, not {type_name(sequence)}"
         )
     tensors = list(sequence)
     for i, t in enumerate(tensors):
@@ -188,7 +180,7 @@ def admit_many(op: Any, args: tuple[Any, ...]) -> Any:
         if not isinstance(t, Tensor):
             raise TypeError(
                 f"expected Tensor as element {i} in argument {place}, but got "
-                f"{type(t).__name__}"
+                f"{type_name(t)}"
             )
         done = call_override(op, args)
         if done is not None:

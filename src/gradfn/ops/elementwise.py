@@ -176,13 +176,14 @@ op(
     ),
 )
 alias("divide", "div")
+_divided: Any = TABLE["div"].function
 
 
 @public
 @method
 def true_divide(self: Any, other: Any) -> Any:
     """The quotient; of integers in the default dtype."""
-    return self.div(other)
+    return _divided(self, other)
 
 
 Tensor.true_divide_ = Tensor.div_  # type: ignore[attr-defined]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from gradfn._guard import guarded, needs_guard
+from gradfn.ops.methods import guard_methods
 from gradfn.ops.world import LATE, PUBLIC
 from gradfn.tensor import Tensor
 
@@ -62,6 +64,7 @@ LATE.update(FUNCTIONS)
 def load(group: str) -> None:
     """Makes the group's functions and methods."""
     importlib.import_module(f"gradfn.ops.{group}")
+    guard_methods(GROUPS[group][1].split())
 
 
 def load_all() -> None:
@@ -73,7 +76,8 @@ def load_all() -> None:
 def __getattr__(name: str) -> Any:
     if name not in FUNCTIONS:
         raise AttributeError(f"no op is called {name!r}", name=name)
-    return PUBLIC[name]
+    function = PUBLIC[name]
+    return guarded(function, name) if needs_guard(function) else function
 
 
 def _put_method(name: str, group: str) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gradfn._kinds import MISSING, type_name
 from gradfn._state import GRAD, TRANSFORMS, mode
 from gradfn.graph.batched import refuse_batched
 from gradfn.graph.tangent import is_dual
-from gradfn.ops.admit import MISSING
 from gradfn.ops.inplace import bump, check_cast, check_memory, own
 from gradfn.tensor import Tensor
 
@@ -40,7 +40,20 @@ def missing(op: Any, name: str) -> TypeError:
 
 def into(name: str, out: Any, result: Any) -> Any:
     """Writes a result into `out=`, or several into a tuple of them; returns `out`."""
-    if isinstance(out, (tuple, list)):
+    several = isinstance(result, (tuple, list))
+    if several != isinstance(out, (tuple, list)) or not (
+        several or isinstance(out, Tensor)
+    ):
+        raise TypeError(
+            f"{name}(): argument 'out' must be {'tuple of Tensors' if several else 'Tensor'}, "
+            f"not {type_name(out)}"
+        )
+    if several:
+        if len(out) != len(result):
+            raise TypeError(
+                f"{name}(): argument 'out': expected tuple of {len(result)} elements but got "
+                f"{len(out)}"
+            )
         for target, value in zip(out, result, strict=True):
             into(name, target, value)
         return out

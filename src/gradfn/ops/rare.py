@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradfn import _state
+from gradfn._guard import OURS, innermost, module_of, not_implemented, on_purpose
+from gradfn._guard import translated as clearer
+from gradfn._kinds import first_wrong
 from gradfn._state import (
     ANOMALY,
     FORWARD,
@@ -189,7 +192,10 @@ def failed(op: Any, error: Exception, *args: Any, **kwargs: Any) -> Any:
     """The kernel's result after all (its Context was taken), or a better error."""
     if type(error) is RuntimeError and "cannot enter context" in str(error):
         return _state.recover(error, lambda: op.kernel(*args, **kwargs))
-    better = op.explain(error, *args, **kwargs) if op.explain is not None else None
+    values = dict(zip(op.params, args)) | kwargs
+    better: Any = first_wrong(op.title, op.kinds, values)
+    if better is None and op.explain is not None:
+        better = op.explain(error, *args, **kwargs)
     if better is None:
         better = translated(op, error, args)
     try:
@@ -209,11 +215,12 @@ def translated(op: Any, error: Exception, args: Any) -> Exception:
         shapes = [x.shape for x in args if isinstance(x, np.ndarray)]
         return broadcast_error(shapes) or RuntimeError(f"{op.title}(): {text}")
     if type(error).__name__ == "_UFuncNoLoopError":  # NumPy keeps it private
-        kinds = ", ".join(str(x.dtype) for x in args if isinstance(x, np.ndarray))
-        return RuntimeError(f'"{op.title}" not implemented for {kinds}')
-    if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
-        return RuntimeError(f"{op.title}(): {text}")
-    return error
+        return not_implemented(op.title, args)
+    trace = innermost(error.__traceback__)
+    if trace is None or on_purpose(trace) or module_of(trace) not in OURS:
+        return error
+    shown = [wrap(x) if isinstance(x, np.ndarray) else x for x in args]
+    return clearer(op.title, error, shown) or error
 
 
 def dim_error(dim: int, ndim: int) -> IndexError:

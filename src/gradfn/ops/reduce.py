@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from math import isfinite
 from operator import index
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -466,6 +466,9 @@ def _argmin(a: Any, dim: Any = None) -> Any:
     return a.argmin(dim)
 
 
+DimOrTensor: TypeAlias = Any  # what stands behind the first argument of max and min
+
+
 def _choose(name: str, ufunc: Any, arg: Any, doc: str) -> None:
     one = op(
         f"_{name}_all(self, dim=None, keepdim=False)",
@@ -481,7 +484,7 @@ def _choose(name: str, ufunc: Any, arg: Any, doc: str) -> None:
 
     def choose(
         input: Tensor,
-        dim: Any = None,
+        dim: DimOrTensor = None,
         keepdim: bool = False,
         *,
         other: Any = None,

@@ -37,6 +37,8 @@ from typing import Any
 import numpy as np
 
 from gradfn import _dtypes, _state
+from gradfn._guard import flag, whole
+from gradfn._kinds import MISSING, kind_of
 from gradfn.graph import saved, view
 from gradfn.graph.node import Node, new, output_of, ticks
 from gradfn.ops import admit, texts
@@ -126,6 +128,7 @@ class Op:
         self.record: Any = None  # makes the node for a result
         self.result_type: Any = None
         self.defaults: tuple[Any, ...] = ()  # of the plain arguments
+        self.kinds: dict[str, str] = {}  # of them: Note [Kinds of arguments]
         self.parts = Part(self)
         self.writer = Writer(self)
 
@@ -154,7 +157,7 @@ class Op:
     def plain_values(self) -> tuple[Any, ...]:
         """The default of each plain argument; MISSING where it has none."""
         texts = [p.partition("=")[2] for p in self.plain_defaults]
-        return tuple(ast.literal_eval(t) if t else admit.MISSING for t in texts)
+        return tuple(ast.literal_eval(t) if t else MISSING for t in texts)
 
 
 class Writer:
@@ -297,7 +300,7 @@ OWN_NAME = re.compile(OWN).fullmatch
 # Where all generated code runs: one dict, so that what ops have in common stays cached.
 SPACE: dict[str, Any] = {
     "LEAF": LEAF,
-    "MISSING": admit.MISSING,
+    "MISSING": MISSING,
     "Cell": Cell,
     "Tensor": Tensor,
     "asarray": np.asarray,
@@ -313,6 +316,8 @@ SPACE: dict[str, Any] = {
     "note_versions": saved.note_versions,
     "output_of": output_of,
     "ref": weakref.ref,
+    "flag": flag,
+    "whole": whole,
     "promote_arrays": _dtypes.promote_arrays,
     "default_dtype": _dtypes.default_dtype,
     "mark_view": view.mark_view,
@@ -335,6 +340,10 @@ def _compile(row: Op) -> None:
     _load_helpers()
     source = Source(row)
     row.defaults = row.plain_values()
+    row.kinds = {
+        p: kind_of(p, "", default)
+        for p, default in zip(row.plain, row.defaults, strict=True)
+    }
     own: dict[str, Any] = {"OP": row, "kernel": row.kernel, "direct": row.direct}
     own["WRITER"] = row.writer
     own.update({f"rule_{k}": v for k, v in row.rules.items()})

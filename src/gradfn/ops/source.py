@@ -109,6 +109,17 @@ class Source:
         for p in row.plain:
             if p in split(row.signature):
                 lines.append(f"    if {p} is MISSING: raise missing(OP, {p!r})")
+        return lines + ([] if row.name.startswith("_") else self.checks())
+
+    def checks(self) -> list[str]:
+        """Looks at flags and integers, of which wrong ones would be taken in silence."""
+        lines = []
+        for place, p in enumerate(self.row.params):
+            kind, of = self.row.kinds.get(p), f"{self.name!r}, {place}, {p!r}, {p}"
+            if kind == "bool":
+                lines.append(f"    if {p} is not False and {p} is not True: flag({of})")
+            elif kind == "int":
+                lines.append(f"    if type({p}) is not int: whole({of})")
         return lines
 
     def door(self) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradfn._guard import guard_all
 from gradfn.ops.windows import BLACKMAN, Shape, cosines, triangle
 from gradfn.ops.windows import kaiser as _kaiser
 from gradfn.ops.windows import window as _window
@@ -117,3 +118,6 @@ def kaiser(
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     return _made("kaiser", M, _kaiser(beta), sym, dtype, options)
+
+
+guard_all(globals(), __all__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradfn._guard import guard_all
 from gradfn.ops.world import PUBLIC, RECORDED
 from gradfn.special.bessel import (
     airy_ai,
@@ -105,3 +106,5 @@ __all__ = [
     "xlogy",
     "zeta",
 ]
+
+guard_all(globals(), __all__, "special_")
