@@ -36,6 +36,11 @@ _INTS = _names(
     "shifts size split_sizes stride"
 )
 _WHOLE = _names("dim0 dim1 dim2 dimension k")
+_FLAGS = _names(
+    "adjoint align_corners hermitian left return_complex stable transpose unbiased "
+    "unitriangular upper"
+)
+_TENSORS = _names("bias running_mean running_var")
 _STRINGS = _names(
     "approximate driver indexing interpolation norm reduce rounding_mode side"
 )
@@ -60,8 +65,10 @@ def kind_of(name: str, annotation: Any, default: Any) -> str:
     if name in _FREE or not (kind or annotation in _UNSAID):
         return ""
     if not kind:
-        if isinstance(default, bool):
+        if isinstance(default, bool) or name in _FLAGS:
             kind = "bool"
+        elif name in _TENSORS:
+            return "Tensor?"
         elif name in ("dtype", "dim") or name in _STRINGS:
             kind = {"dtype": "torch.dtype", "dim": "tuple of ints"}.get(name, "str")
             if name == "dim" and type(default) is int:

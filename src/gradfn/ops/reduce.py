@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from math import isfinite
-from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +13,7 @@ from gradfn.graph.saved import legacy_type
 from gradfn.ops.names import into
 from gradfn.ops.rare import dim_error
 from gradfn.ops.rule import Op, _result_type, op
-from gradfn.ops.sizes import sizes
+from gradfn.ops.sizes import as_dim, sizes
 from gradfn.ops.world import RAW, public
 from gradfn.tensor import Tensor, method
 
@@ -47,7 +46,7 @@ def not_empty(name: str, a: Any, dims: Any) -> None:
 
 def line(a: Any, dim: Any) -> int:
     """`dim` from 0 on; IndexError if there is no such dim, TypeError if it is no int."""
-    dim, n = index(dim), max(a.ndim, 1)
+    dim, n = as_dim(dim), max(a.ndim, 1)
     if not -n <= dim < n:
         raise dim_error(dim, a.ndim)
     return dim % n
@@ -64,7 +63,7 @@ def axes(a: Any, dim: Any) -> Any:
     if dim is None:
         return None
     if not isinstance(dim, (tuple, list)):
-        return axes(a, index(dim))
+        return axes(a, as_dim(dim))
     seen: list[int] = []
     for d in dim:
         if (place := line(a, d)) in seen:

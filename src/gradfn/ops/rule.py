@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from gradfn import _dtypes, _state
-from gradfn._guard import flag, whole
+from gradfn._guard import check
 from gradfn._kinds import MISSING, kind_of
 from gradfn.graph import saved, view
 from gradfn.graph.node import Node, new, output_of, ticks
@@ -316,8 +316,7 @@ SPACE: dict[str, Any] = {
     "note_versions": saved.note_versions,
     "output_of": output_of,
     "ref": weakref.ref,
-    "flag": flag,
-    "whole": whole,
+    "check": check,
     "promote_arrays": _dtypes.promote_arrays,
     "default_dtype": _dtypes.default_dtype,
     "mark_view": view.mark_view,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from gradfn._kinds import type_name
 from gradfn.ops.rare import dim_error
 from gradfn.tensor import Tensor
 
@@ -28,10 +31,19 @@ def _whole(n: Any) -> int:
 
 def wrapped(dim: Any, ndim: int) -> int:
     """`dim` from 0 on; IndexError if there is no such dim (0-d tensors have 0 and -1)."""
-    n = max(ndim, 1)
+    dim, n = as_dim(dim), max(ndim, 1)
     if not -n <= dim < n:
         raise dim_error(dim, ndim)
-    return int(dim) % n
+    return dim % n
+
+
+def as_dim(dim: Any) -> int:
+    """An integer; TypeError for bools, and for what is none."""
+    if type(dim) is int:
+        return dim
+    if isinstance(dim, (bool, np.bool_)) or not hasattr(dim, "__index__"):
+        raise TypeError(f"argument 'dim' must be int, not {type_name(dim)}")
+    return int(dim.__index__())
 
 
 def inferred(shape: tuple[int, ...], size: int) -> tuple[int, ...]:

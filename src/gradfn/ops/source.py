@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gradfn._guard import checks
+
 if TYPE_CHECKING:
     from gradfn.ops.rule import Op
 
@@ -113,13 +115,10 @@ class Source:
 
     def checks(self) -> list[str]:
         """Looks at flags and integers, of which wrong ones would be taken in silence."""
-        lines = []
-        for place, p in enumerate(self.row.params):
-            kind, of = self.row.kinds.get(p), f"{self.name!r}, {place}, {p!r}, {p}"
-            if kind == "bool":
-                lines.append(f"    if {p} is not False and {p} is not True: flag({of})")
-            elif kind == "int":
-                lines.append(f"    if type({p}) is not int: whole({of})")
+        row, lines = self.row, []
+        for place, p in enumerate(row.params):
+            if p in row.kinds:
+                lines += checks(row.title, place, p, row.kinds[p], ("bool", "int"))
         return lines
 
     def door(self) -> list[str]:
