@@ -168,7 +168,7 @@ def needs_guard(function: Any) -> bool:
     """Ops need none, nor does what is guarded, loads others, or is no function."""
     return (
         isinstance(function, FunctionType)
-        and not hasattr(function, "__wrapped__")
+        and not hasattr(function, "is_guard")
         and function.__module__ not in ("gradfn", "gradfn.ops.late")
     )
 
@@ -189,14 +189,22 @@ def guarded(function: F, title: str, module: str = "gradfn") -> F:
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
         exec(compile(text, filename, "exec"), space)
         made.__code__ = space.pop(name).__code__
-        made.__defaults__ = function.__defaults__
-        made.__kwdefaults__ = {"out": None, **(function.__kwdefaults__ or {})}
+        made.__defaults__, made.__kwdefaults__ = _defaults(function)
 
     space["ready"], space["me"] = ready, made
-    made.__wrapped__ = function  # type: ignore[attr-defined]
+    made.__wrapped__, made.is_guard = function, True  # type: ignore[attr-defined]
     made.__doc__, made.__qualname__ = function.__doc__, function.__qualname__
     made.__module__, made.__annotations__ = module, function.__annotations__
     return made  # type: ignore[return-value]
+
+
+def _defaults(function: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The defaults of arguments by place, and of those by name; `out` may be a new one."""
+    given = inspect.signature(function).parameters.values()
+    values = [p for p in given if p.default is not p.empty]
+    named = {p.name: p.default for p in values if p.kind is p.KEYWORD_ONLY}
+    placed = tuple(p.default for p in values if p.kind is not p.KEYWORD_ONLY)
+    return placed, {"out": None, **named}
 
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:
@@ -206,7 +214,7 @@ def _first_call(*args: Any, **kwargs: Any) -> Any:
 
 def _source(function: Any, title: str) -> tuple[str, dict[str, Any]]:
     """The text of a guard, and what it mentions."""
-    from gradfn.ops.names import into
+    from gradfn.ops.outs import into
     from gradfn.tensor import Tensor
 
     writer = _Writer(title)
@@ -237,7 +245,7 @@ class _Writer:
             self.call.append(f"{stars}{name}")
             return
         named = p.kind is p.KEYWORD_ONLY
-        if named and not any(h.startswith("*") for h in self.head):
+        if named and not self.starred():
             self.head.append("*")
         self.head.append(name if bare else f"{name}=None")  # see `ready`
         self.call.append(f"{name}={name}" if named else name)
@@ -248,20 +256,26 @@ class _Writer:
     def text(self, name: str) -> str:
         """The whole function."""
         values = ", ".join(f"{n!r}: {n}" for n in self.kinds)
+        call, end = f"return guarded({', '.join(self.call)})", []
         if self.title in _WITH_OUT and "out" not in self.kinds:
-            star = [] if any(h.startswith("*") for h in self.head) else ["*"]
-            self.head += [*star, "out=None"]
-            done = ["    result = ", f"    return into({self.title!r}, out, result)"]
-            done[1:1] = ["    if out is None: return result"]
-        else:
-            done = ["    return "]
+            given = "".join(f"{n}, " for n in self.kinds)
+            self.head += ["out=None"] if self.starred() else ["*", "out=None"]
+            call = call.replace("return", "result =")
+            end = [
+                "    if out is None: return result",
+                f"    return into({self.title!r}, out, result, ({given}))",
+            ]
         lines = [
             f"def {name}({', '.join(self.head)}):",
             *self.checks,
-            f"    try: {done[0].strip()} guarded({', '.join(self.call)})",
+            f"    try: {call}",
             "    except Exception as error:",
             f"        explain({self.title!r}, KINDS, error, {{{values}}})",
             "        raise",
-            *done[1:],
+            *end,
         ]
         return "\n".join(lines) + "\n"
+
+    def starred(self) -> bool:
+        """Is there a star already, after which arguments go by name?"""
+        return any(h.startswith("*") for h in self.head)

@@ -10,7 +10,7 @@ import numpy as np
 from gradfn._dtypes import default_dtype
 from gradfn._guard import guard_all
 from gradfn.ops.create import checked, finished, named, wanted
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.sizes import sizes, wrapped
 from gradfn.ops.spectral import OTHER, fft_row, irfft_row, rfft_row
 from gradfn.ops.world import PUBLIC

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
 
 from gradfn.graph.batched import all_of
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.reduce import kind_name
 from gradfn.ops.rule import _result_repr
 from gradfn.tensor import Tensor, from_array
@@ -132,9 +132,18 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
             else:
                 more[key] = from_array(x)
         result = function(*args, **more)
-        return result if out is None else into(name, out, result)
+        return result if out is None else into(name, out, result, args)
 
+    call.__signature__ = _with_out(signature(function))  # type: ignore[attr-defined]
     return call
+
+
+def _with_out(plain: Signature) -> Signature:
+    """The signature of a function that takes `out=` too."""
+    out = Parameter("out", Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+    given = [p for p in plain.parameters.values() if p.name != "out"]
+    last = [p for p in given if p.kind is p.VAR_KEYWORD]
+    return plain.replace(parameters=[p for p in given if p not in last] + [out, *last])
 
 
 _KINDS: dict[tuple[str, str], Any] = {}

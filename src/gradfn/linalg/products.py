@@ -9,6 +9,7 @@ from typing import Any
 from gradfn.linalg.decompose import svdvals
 from gradfn.linalg.entry import check_matrix, check_square, entry
 from gradfn.linalg.inverse import inverse_row
+from gradfn.ops.matmul import check_cross
 from gradfn.ops.statistics import vector_norm
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
@@ -169,7 +170,8 @@ def matmul(input: Tensor, other: Tensor) -> Any:
 
 @entry
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Any:
-    """The cross product along `dim`."""
+    """The cross product along `dim`. RuntimeError unless both have size 3 there."""
+    check_cross(input._array, other._array, dim)
     a, b = PUBLIC["broadcast_tensors"](input, other)
     return PUBLIC["cross"](a, b, dim)
 

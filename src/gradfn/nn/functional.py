@@ -296,7 +296,20 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 def prelu(input: Tensor, weight: Tensor) -> Any:
-    """leaky_relu with a slope for each channel (dim 1), or one for all."""
+    """leaky_relu with a slope for each channel (dim 1), or one for all. RuntimeErrors."""
+    channels = (1, *input.shape)[input.dim() and min(input.dim(), 2)]
+    if weight.dim() > 1:
+        raise RuntimeError(
+            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
+            f"{weight.dim()}"
+        )
+    if weight.numel() not in (1, channels):
+        raise RuntimeError(
+            "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+            f"{weight.numel()} and channel size = {channels}."
+        )
+    if weight.dim() and input.dim() < 2:
+        weight = weight.reshape(weight.shape if input.dim() else ())
     if weight.numel() > 1:
         weight = weight.reshape([-1 if d == 1 else 1 for d in range(max(input.dim(), 1))])
     return PUBLIC["where"](input > 0, input, input * weight)

@@ -69,7 +69,9 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Any:
-    """Squared differences below beta, absolute ones above."""
+    """Squared differences below beta, absolute ones above. RuntimeError if beta < 0."""
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return l1_loss(input, target, size_average, reduce, reduction)
     a, b = _same_size(input, target)
@@ -85,7 +87,12 @@ def huber_loss(
     delta: float = 1.0,
     weight: Any = None,
 ) -> Any:
-    """Squared differences up to delta, absolute ones above, without a kink."""
+    """Squared differences up to delta, absolute ones above, without a kink.
+
+    RuntimeError unless delta is positive.
+    """
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
     a, b = _same_size(input, target)
     d = (a - b).abs()
     loss = PUBLIC["where"](d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
@@ -322,7 +329,12 @@ def triplet_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Any:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin).
+
+    ValueError unless the margin is positive.
+    """
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:

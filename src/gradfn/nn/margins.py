@@ -13,7 +13,7 @@ from gradfn.tensor import Tensor
 
 def _rows(name: str, input: Tensor) -> Any:
     """The input as (sample, class): of no or one dim, a single sample. RuntimeError else."""
-    if input.dim() > 2:
+    if input.dim() > 2 or (input.dim() and not input.shape[-1]):
         raise RuntimeError(
             f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but "
             f"got: {list(input.shape)}"

@@ -176,7 +176,7 @@ def _pool(
     check_rank(input, n, name)
     sizes = tuple(input.shape[-n:])
     windows = windows_of(sizes, kernel, stride, padding, dilation, ceil, name)
-    check_empty(input, name)
+    check_empty(input if input.dim() == n + 2 else input.unsqueeze(0), name)
     return _largest(input, windows, return_indices)
 
 

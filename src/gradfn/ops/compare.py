@@ -12,7 +12,7 @@ from gradfn.graph.saved import legacy_type
 from gradfn.ops.admit import number
 from gradfn.ops.constants import at_least, at_most, between
 from gradfn.ops.elementwise import choose, reflected
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.rule import alias, op, operator
 from gradfn.ops.unary import not_for
 from gradfn.ops.world import PUBLIC, RAW, RECORDED, public

@@ -28,7 +28,7 @@ def _copy_of(name: str, view: Any, is_method: bool = False) -> None:
         result = _copied(view(input, *args, **more))
         if out is None:
             return result
-        from gradfn.ops.names import into
+        from gradfn.ops.outs import into
 
         return into(name, out, result)
 

@@ -137,7 +137,7 @@ def histogram(
     result = result_type("histogram", "hist bin_edges")(hist, edges[0])
     if out is None:
         return result
-    from gradfn.ops.names import into
+    from gradfn.ops.outs import into
 
     return into("histogram", out, result)
 

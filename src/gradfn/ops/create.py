@@ -23,7 +23,7 @@ from gradfn._dtypes import BOOL, default_dtype, number_dtype, to_numpy
 from gradfn._state import INFERENCE, mode, quiet
 from gradfn.ops.fill import cast as cast_array
 from gradfn.ops.fill import number_array
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.rare import mark_inference
 from gradfn.ops.sizes import sizes
 from gradfn.ops.world import PUBLIC, RAW, RECORDED, public

@@ -10,7 +10,7 @@ import numpy as np
 from gradfn._dtypes import default_dtype, promote_arrays
 from gradfn.ops.admit import is_operand
 from gradfn.ops.constants import scalar
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.rule import TABLE, alias, op, operator
 from gradfn.ops.world import public
 from gradfn.tensor import Tensor, method

@@ -111,11 +111,16 @@ def check_overlap(target: Any, source: Any) -> None:
     same = source.shape == target.shape and source.strides == target.strides
     begin = source.__array_interface__["data"][0] == target.__array_interface__["data"][0]
     if not (same and begin) and is_dense(target) and is_dense(source):
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to "
-            "tensor refer to a single memory location. Please clone() the tensor before "
-            "performing the operation."
-        )
+        raise overlapping()
+
+
+def overlapping() -> RuntimeError:
+    """The error for a write into memory that is read as well."""
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to "
+        "tensor refer to a single memory location. Please clone() the tensor before "
+        "performing the operation."
+    )
 
 
 def is_dense(a: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradfn.ops.admit import is_operand, number
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.world import LATE, PUBLIC
 from gradfn.tensor import Tensor, from_array, method
 

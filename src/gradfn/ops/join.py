@@ -87,9 +87,9 @@ def cat(tensors: Any, dim: Any = 0, *, axis: Any = None, out: Any = None) -> Any
     result = _cat_row(tensors, int(dim if axis is None else axis))
     if out is None:
         return result
-    from gradfn.ops.names import into
+    from gradfn.ops.outs import into
 
-    return into("cat", out, result)
+    return into("cat", out, result, tensors)
 
 
 PUBLIC["concat"] = PUBLIC["concatenate"] = cat

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradfn.ops.rule import op
+from gradfn.ops.sizes import wrapped
 from gradfn.ops.world import public
 from gradfn.tensor import Tensor, method
 
@@ -368,7 +369,24 @@ def trace(self: Tensor) -> Any:
     return self.diagonal().sum()
 
 
+def check_cross(a: Any, b: Any, dim: int) -> None:
+    """RuntimeError unless there is a cross product of these."""
+    if a.ndim != b.ndim:
+        raise RuntimeError(
+            "linalg.cross: inputs must have the same number of dimensions. Got "
+            f"{a.ndim} and {b.ndim}"
+        )
+    place = wrapped(dim, a.ndim)
+    if not a.ndim or a.shape[place] != 3 or b.shape[place] != 3:
+        sizes = [x.shape[place] if x.ndim else 1 for x in (a, b)]
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and "
+            f"{sizes[1]}"
+        )
+
+
 def _cross(a: Any, b: Any, dim: int) -> Any:
+    check_cross(a, b, dim)
     return np.cross(a, b, axis=dim)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.world import public
 from gradfn.tensor import Tensor, from_array, method
 

@@ -10,7 +10,7 @@ from gradfn._dtypes import BY_NUMPY, INT64, default_dtype
 from gradfn.ops.admit import is_operand
 from gradfn.ops.constants import scalar
 from gradfn.ops.elementwise import zero
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.rule import op
 from gradfn.ops.world import public
 from gradfn.tensor import Tensor, method

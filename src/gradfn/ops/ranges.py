@@ -51,6 +51,8 @@ def arange(
     RuntimeError if the step is 0 or leads away from `end`, or if a bound is infinite.
     """
     start, end, step = _ends("arange", start, end, step)
+    if dtype is None and isinstance(options.get("out"), Tensor):
+        dtype = options["out"].dtype
     whole = all(isinstance(x, int) for x in (start, end, step))
     kind = INT64 if dtype is None and whole else wanted(dtype)
     n: Any = None if whole else ceil((end - start) / step)

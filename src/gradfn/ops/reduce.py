@@ -10,7 +10,7 @@ import numpy as np
 
 from gradfn._dtypes import INT64, to_numpy, torch_dtype
 from gradfn.graph.saved import legacy_type
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.rare import dim_error
 from gradfn.ops.rule import Op, _result_type, op
 from gradfn.ops.sizes import as_dim, sizes

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._dtypes import INT64, to_numpy
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.reduce import (
     line,
     not_empty,

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradfn._dtypes import real_dtype, to_numpy
 from gradfn.graph.batched import all_values
-from gradfn.ops.names import into
+from gradfn.ops.outs import into
 from gradfn.ops.reduce import (
     _sum,
     add_reduce,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradfn._guard import guard_all
+from gradfn.ops.create import wanted
 from gradfn.ops.windows import BLACKMAN, Shape, cosines, triangle
 from gradfn.ops.windows import kaiser as _kaiser
 from gradfn.ops.windows import window as _window
@@ -30,6 +31,8 @@ __all__ = [
 def _made(name: str, M: int, shape: Shape, sym: bool, dtype: Any, options: Any) -> Tensor:
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
+    if wanted(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
     return _window(name, M, not sym, shape, dtype, options)
 
 
