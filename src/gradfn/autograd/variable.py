@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from gradfn.graph.engine import queue_callback
+from gradfn.graph.engine import current_run
 from gradfn.tensor import Tensor
 
 __all__ = ["Variable"]
@@ -18,7 +19,17 @@ class _VariableMeta(type):
 class _Engine:
     """What programs ask of PyTorch's engine."""
 
-    queue_callback = staticmethod(queue_callback)
+    @staticmethod
+    def queue_callback(callback: Callable[[], Any]) -> None:
+        """Has a function called when the present backward pass is through. RuntimeError."""
+        task = current_run()
+        if task is None:
+            raise RuntimeError(
+                "Final callbacks can only be installed during backward pass."
+            )
+        if not task.callbacks:
+            task.callbacks = []
+        task.callbacks.append(callback)
 
 
 class Variable(metaclass=_VariableMeta):

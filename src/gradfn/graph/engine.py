@@ -11,7 +11,7 @@ Note [Engine]
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush
 from sys import getrefcount
@@ -60,7 +60,7 @@ class Run:
     into_grad = True  # do leaves accumulate?
     plan: dict[Any, Any] | None = None  # {node: (needs, edges)} if the walk is partial
     level = 0  # how many runs this one is nested in
-    callbacks: list[Any] | None = None  # to be called at the end
+    callbacks: Any = ()  # to be called at the end
     nested = NESTED_RUNS
     reached: set[Any]  # all nodes and leaves
     shared: dict[Any, int]  # of several edges: over how many nothing has come yet
@@ -560,26 +560,11 @@ def start(task: Run, grad_mode: int, go: Any, root: Any, grad: Any) -> None:
     token = set_mode(mode() & ~GRAD | grad_mode)
     try:
         go(root, grad)
-        if task.callbacks is not None:
-            call_back(task)
+        for callback in task.callbacks:  # which may queue others
+            callback()
     finally:
         reset_mode(token)
         here.run = outer
-
-
-def queue_callback(callback: Callable[[], Any]) -> None:
-    """Has a function called when the present backward pass is through. RuntimeError."""
-    task = current_run()
-    if task is None:
-        raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    task.callbacks = task.callbacks or []
-    task.callbacks.append(callback)
-
-
-def call_back(task: Run) -> None:
-    """Calls what was queued, also what the callbacks themselves queue."""
-    for callback in task.callbacks or ():  # the list may grow meanwhile
-        callback()
 
 
 def current_run() -> Any:

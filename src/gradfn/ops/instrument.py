@@ -111,7 +111,12 @@ def _call_hook(*args: Any, **kwargs: Any) -> Any:
 
 
 def _exchange(function: FunctionType, name: str, around: Around) -> None:
-    """Gives `function` code that calls `around`, with a copy of it as it was."""
+    """Gives `function` code that calls `around`, with a copy of it as it was.
+
+    Of one behind a guard, which changes its own code, it is the function that is changed.
+    """
+    if hasattr(function, "is_guard"):
+        function = function.__wrapped__  # type: ignore[attr-defined]
     if function in _before:
         return
     code = function.__code__
