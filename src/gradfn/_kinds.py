@@ -35,7 +35,7 @@ _INTS = _names(
     "dims dilation kernel_size normalized_shape output_padding output_size repeats shape "
     "shifts size split_sizes stride"
 )
-_WHOLE = _names("dim0 dim1 dim2 dimension k")
+_WHOLE = _names("dim0 dim1 dim2 dimension k n")
 _FLAGS = _names(
     "adjoint align_corners hermitian left return_complex stable transpose unbiased "
     "unitriangular upper"

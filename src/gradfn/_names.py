@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
+from gradfn._guard import guarded, needs_guard
+
 
 def late(
     module: str, names: Iterable[str], functions: dict[str, str] | None = None
@@ -24,6 +26,8 @@ def late(
             return importlib.import_module(f"{module}.{name}")
         if name in elsewhere:
             found = getattr(importlib.import_module(f"{module}.{elsewhere[name]}"), name)
+            if elsewhere[name].startswith("nn.") and needs_guard(found):
+                found = guarded(found, name)
             setattr(sys.modules[module], name, found)
             return found
         raise AttributeError(

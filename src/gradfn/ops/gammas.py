@@ -62,6 +62,7 @@ def _mvlgamma(a: Any, p: int) -> Any:
 op(
     "mvlgamma(self, p)",
     not_for("mvlgamma", "c", _mvlgamma),
+    kinds={"p": "int"},
     floats=True,
     inplace=True,
     singular=True,

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradfn._device import contiguous_format
 from gradfn._dtypes import BY_NUMPY, result_dtype
+from gradfn._kinds import type_name
 from gradfn.ops.rule import op
 from gradfn.ops.shape import by_name, private, unsafe_view
 from gradfn.ops.sizes import sizes, wrapped
@@ -541,6 +542,16 @@ def _at_least(n: int, widened: Any) -> None:
                 return t
             return widened(t) if t._array.ndim else t.reshape((1,) * n)
         given = tensors[0] if len(tensors) == 1 else tensors
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                f"atleast_{n}d(): argument 'tensors' (position 1) must be Tensor or tuple of "
+                f"Tensors, not {type_name(given)}"
+            )
+        for i, t in enumerate(given):
+            if not isinstance(t, Tensor):
+                raise TypeError(
+                    f"expected Tensor as element {i} in argument 0, but got {type_name(t)}"
+                )
         return tuple(at_least(t) for t in given)
 
     at_least.__name__ = f"atleast_{n}d"

@@ -81,6 +81,7 @@ class Op:
         singular: bool = False,
         discards: bool = False,
         direct: Any = None,
+        kinds: dict[str, str] | None = None,
         raw: dict[str, Callable[..., Any]] | None = None,
     ) -> None:
         name, _, rest = signature.partition("(")
@@ -128,7 +129,7 @@ class Op:
         self.record: Any = None  # makes the node for a result
         self.result_type: Any = None
         self.defaults: tuple[Any, ...] = ()  # of the plain arguments
-        self.kinds: dict[str, str] = {}  # of them: Note [Kinds of arguments]
+        self.kinds = kinds or {}  # of them, others are guessed: Note [Kinds of arguments]
         self.parts = Part(self)
         self.writer = Writer(self)
 
@@ -339,10 +340,8 @@ def _compile(row: Op) -> None:
     _load_helpers()
     source = Source(row)
     row.defaults = row.plain_values()
-    row.kinds = {
-        p: kind_of(p, "", default)
-        for p, default in zip(row.plain, row.defaults, strict=True)
-    }
+    guessed = zip(row.plain, row.defaults, strict=True)
+    row.kinds = {p: kind_of(p, "", default) for p, default in guessed} | row.kinds
     own: dict[str, Any] = {"OP": row, "kernel": row.kernel, "direct": row.direct}
     own["WRITER"] = row.writer
     own.update({f"rule_{k}": v for k, v in row.rules.items()})

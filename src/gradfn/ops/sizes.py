@@ -6,27 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from gradfn._kinds import type_name
+from gradfn._kinds import fits, type_name
 from gradfn.ops.rare import dim_error
 from gradfn.tensor import Tensor
 
 
 def sizes(args: Any) -> tuple[int, ...]:
-    """Ints given one by one, or as one tuple, list, Size or 1-d tensor."""
+    """Ints given one by one, or as one tuple, list or Size. TypeError for others."""
     if len(args) == 1 and not isinstance(args[0], int):
         only = args[0]
         if isinstance(only, Tensor):
-            return tuple(int(n) for n in only._array.reshape(-1).tolist())
-        if hasattr(only, "__iter__"):
+            args = (only,)
+        elif hasattr(only, "__iter__"):
             args = only
     return tuple(n if type(n) is int else _whole(n) for n in args)
 
 
 def _whole(n: Any) -> int:
-    try:
-        return int(n.__index__())
-    except (AttributeError, TypeError):
-        raise TypeError(f"a size or dim must be an int, not {type(n).__name__}") from None
+    if not fits("int", n):
+        raise TypeError(f"a size or dim must be an int, not {type_name(n)}")
+    return int(n.__index__())
 
 
 def wrapped(dim: Any, ndim: int) -> int:
