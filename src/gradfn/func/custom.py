@@ -10,6 +10,7 @@ Note [A Function on a batch]
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 from gradfn._pytree import broadcast_prefix, tree_flatten, tree_map, tree_unflatten
@@ -38,6 +39,11 @@ def forward(ctx: Any, split: bool, args: Any, kwargs: Any, flags: int) -> Any:
     try:
         now = work()
         batch = innermost(tensors_in(args))
+        if innermost(x for x in kwargs.values() if isinstance(x, Tensor)) is not None:
+            raise NotImplementedError(
+                f"vmap over {cls.__name__}: kwarg-only Tensor args are not mapped over. Pass "
+                "them by position."
+            )
         if (batch is not None or now.depth) and not split:
             raise RuntimeError(
                 "In order to use an autograd.Function with functorch transforms (vmap, grad, "
@@ -46,7 +52,7 @@ def forward(ctx: Any, split: bool, args: Any, kwargs: Any, flags: int) -> Any:
                 "setup_context(ctx, inputs, output)."
             )
         if batch is not None:
-            out = on_batch(cls, args, batch)
+            out = on_batch(cls, args, kwargs, batch)
     finally:
         reset_mode(token)
     with at_work(now._replace(levels=())):
@@ -61,7 +67,7 @@ def forward(ctx: Any, split: bool, args: Any, kwargs: Any, flags: int) -> Any:
     return out
 
 
-def on_batch(cls: type[Function], args: Any, batch: Batch) -> Any:
+def on_batch(cls: type[Function], args: Any, kwargs: Any, batch: Batch) -> Any:
     """The results for all samples, as the function that is vmapped sees them."""
     own_rule = cls.vmap is not Function.vmap
     if own_rule and cls.generate_vmap_rule:
@@ -83,11 +89,22 @@ def on_batch(cls: type[Function], args: Any, batch: Batch) -> Any:
             info = VmapInfo(batch.size, batch.randomness)
             if not any(d is not None for d in tree_flatten(dims)[0]):
                 dims = (None,) * len(args)
-            return _wrapped(cls, cls.vmap(info, dims, *values), batch)
+            return _wrapped(
+                cls, cls.vmap(info, dims, *values, **_taken(cls, kwargs)), batch
+            )
         places = [_is_batched(x, batch) for x in tree_flatten(args)[0]]
         plan = Plan(cls, batch.size, batch.randomness, places)
+        plan.kwargs = kwargs
         got = Generated.apply(plan, *values)
     return tree_map(lambda t: batched(t, batch) if isinstance(t, Tensor) else t, got)
+
+
+def _taken(cls: type[Function], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keyword-only arguments that the `vmap` staticmethod has, too."""
+    if not kwargs:
+        return kwargs
+    known = inspect.signature(cls.vmap).parameters
+    return {name: value for name, value in kwargs.items() if name in known}
 
 
 def _is_batched(x: Any, batch: Batch) -> bool:
@@ -137,6 +154,7 @@ class Plan:
         self.batch = Batch(size, randomness, work())
         self.places = places  # which arguments are batched
         self.inner = InnerCtx()
+        self.kwargs: dict[str, Any] = {}  # forward's keyword-only arguments
         self.given: Any = ()  # the outputs as forward gave them
 
     def begin(self, values: Any, flags: Any = None) -> Any:
@@ -182,7 +200,7 @@ class Generated(Function):
         """The user's forward and setup_context under vmap."""
         with plan.running():
             args = plan.begin(values, plan.places)
-            got = plan.cls.forward(*args)
+            got = plan.cls.forward(*args, **plan.kwargs)
             plan.cls.setup_context(plan.inner, args, got)
             plan.given = got if isinstance(got, (tuple, list)) else (got,)
         return tree_map(plan.end, got)
