@@ -21,7 +21,7 @@ from gradfn._pytree import tree_flatten, tree_map, tree_unflatten
 from gradfn._state import GRAD, MODE, mode, switch
 from gradfn.autograd.backward import grad as autograd_grad
 from gradfn.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from gradfn.graph.batched import is_recorded_beneath
+from gradfn.graph.batched import beneath
 from gradfn.graph.node import Node, edges_of
 from gradfn.graph.transforms import at_work, work
 from gradfn.ops.world import PUBLIC
@@ -174,7 +174,7 @@ def grad_and_value(
             check_scalar(output)
             wanted = _tensors(inner)
             closed = not recorded or is_closed(_tensors((output, aux)), leaves)
-            record = not closed or (recorded and is_recorded_beneath(output))
+            record = recorded and not (closed and is_closed(beneath([output]), leaves))
             grads = _grads([output], wanted, None, record)
         grads = released(grads, closed)
         flat, spec = tree_flatten(inner)
@@ -311,7 +311,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         check_cotangents(outs, seeds)
         record = bool(mode() & GRAD) if create_graph is None else create_graph
         if closed and not any(isinstance(s, Tensor) and s.requires_grad for s in seeds):
-            record = record and any(map(is_recorded_beneath, (*outs, *seeds)))
+            record = record and not is_closed(beneath([*outs, *seeds]), leaves)
         grads = iter(_grads(outs, [t for t in flat if _is_float(t)], seeds, record))
         return tree_unflatten(
             [next(grads) if _is_float(t) else None for t in flat], in_spec

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +28,21 @@ class NoRule(AttributeError, RuntimeError):
 
 # Attributes by which memory or values would leave vmap.
 MEMORY = ("tolist", "__array_interface__", "__dlpack__", "__dlpack_device__", "data")
+
+
+class Flags:
+    """What an ndarray's flags say, for one sample."""
+
+    __slots__ = ("array",)
+    writeable = True
+
+    def __init__(self, array: BatchedArray) -> None:
+        self.array = array
+
+    @property
+    def c_contiguous(self) -> bool:
+        """Do the elements of a sample lie one after the other, the last dim fastest?"""
+        return bool(self.array.layout.flags.c_contiguous)
 
 
 class BatchedArray:
@@ -81,9 +95,7 @@ class BatchedArray:
     @property
     def flags(self) -> Any:
         """What may be done with a sample's memory, and how it lies."""
-        return SimpleNamespace(
-            writeable=True, c_contiguous=self.layout.flags.c_contiguous
-        )
+        return Flags(self)
 
     def copy(self) -> BatchedArray:
         """The same for a copy of the values."""
@@ -232,14 +244,24 @@ def batch_of(t: Any) -> Batch | None:
 
 
 def is_recorded(t: Tensor) -> bool:
-    """Has a tensor a history, in any of its layers? (A view may have one.)"""
-    return t._grad_fn is not None or t._view is not None or is_recorded_beneath(t)
+    """Has a tensor a history, in any of its layers?"""
+    return t.requires_grad or is_recorded_beneath(t)
 
 
 def is_recorded_beneath(t: Any) -> bool:
     """Has the tensor of all samples a history, in any of its layers?"""
     array = t._array if isinstance(t, BatchedTensor) else None
     return isinstance(array, BatchedArray) and is_recorded(array.value)
+
+
+def beneath(tensors: list[Any]) -> list[Tensor]:
+    """The tensors of all samples behind some batched ones, in all layers."""
+    found = []
+    for t in tensors:
+        while isinstance(t, BatchedTensor):
+            t = t._array.value  # type: ignore[attr-defined]
+            found.append(t)
+    return found
 
 
 def batches_of(t: Tensor) -> set[Batch]:
