@@ -186,3 +186,20 @@ def test_binomial_counts_successes() -> None:
     assert float(drawn.max()) <= 10
     with pytest.raises(RuntimeError, match="same floating-point dtype"):
         torch.binomial(torch.tensor([1]), torch.tensor([0.5]))
+
+
+def test_one_index_for_all_and_one_value_for_all() -> None:
+    def f(x: Any, value: Any) -> Any:
+        x = x * 1
+        x[:, torch.tensor([2, 0])] = value
+        return x
+
+    value = torch.ones(1, 3, 2, dtype=torch.float64)
+    got = vmap(f, (0, None))(X, value)
+    assert torch.equal(got, torch.stack([f(x, value) for x in X]))
+
+
+def test_strides_of_samples_of_samples() -> None:
+    nested = torch.stack([X, X * 2])
+    got = vmap(vmap(lambda x: x.as_strided((2, 2), (4, 1))))(nested)
+    assert torch.equal(got, nested[..., :2, :2])

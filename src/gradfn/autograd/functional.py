@@ -186,7 +186,7 @@ def hessian(
 
     def single(*args: Tensor) -> Tensor:
         out = func(*args)
-        _as_tuple(out, _OUTPUTS, "hessian")
+        _check_outputs(_as_tuple(out, _OUTPUTS, "hessian")[1], strict)
         _check_single_number("hessian", out)
         return out.reshape(())  # type: ignore[no-any-return]
 

@@ -79,12 +79,8 @@ def median(c: Call) -> Any:
 def as_strided(c: Call) -> Any:
     """The same steps through each sample's memory, which lies apart by the batch's."""
     own = c["self"]
-    start = c["storage_offset"]
-    return own.as_strided(
-        (c.size, *c["size"]),
-        (own.stride(0), *c["stride"]),
-        own.storage_offset() if start is None else start,
-    )
+    steps = (own.stride(0), *c["stride"])
+    return own.as_strided((c.size, *c["size"]), steps, c["storage_offset"])
 
 
 # -- flat places ---------------------------------------------------------------------------

@@ -421,6 +421,8 @@ def apart(index: Any) -> int:
 )
 def leading(c: Call) -> Any:
     """Ops on the last dims, which take any number of others in front."""
+    if c.row.name == "view_as_complex" and not c.rank():
+        raise RuntimeError("Input tensor must have one or more dimensions")
     names = [p for p in c.row.takes if p in c.ranks]
     return c.call(**{p: c.full(p) for p in names})
 

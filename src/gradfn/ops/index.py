@@ -490,7 +490,9 @@ def trimmed(value: Tensor, view: Tensor, index: Any) -> Tensor:
     """`value` without leading dims of size 1 that the place it goes to has not."""
     shape = value._array.shape
     if shape and shape[0] == 1:
-        ndim = view._array[index].ndim
+        array = view._array
+        layout = array if type(array) is np.ndarray else array.layout  # type: ignore[attr-defined]
+        ndim = layout[index].ndim
         while value._array.ndim > ndim and value._array.shape[0] == 1:
             value = value[0]
     if index is Ellipsis:
