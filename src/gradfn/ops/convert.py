@@ -8,10 +8,17 @@ import numpy as np
 
 from gradfn import printing
 from gradfn._device import check_device, device
-from gradfn._dtypes import default_dtype, to_numpy
+from gradfn._dtypes import (
+    default_dtype,
+    number_dtype,
+    result_dtype,
+    to_numpy,
+    torch_dtype,
+)
 from gradfn._state import GRAD, mode
 from gradfn.graph.tangent import levels, tangent
 from gradfn.ops.rule import op
+from gradfn.ops.world import public
 from gradfn.tensor import LEAF, Tensor, cell_of, method, wrap
 
 
@@ -100,6 +107,23 @@ def cast(t: Tensor, target: np.dtype[Any], copy: bool = False) -> Tensor:
             return t._to_constant(target)  # type: ignore[no-any-return]
         return t._to_copy(target)  # type: ignore[no-any-return]
     return t.clone() if copy else t
+
+
+@public
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype that arithmetic with both gives; either may be a Python number.
+
+    0-d tensors and numbers count by their category only (bool, integer, real, complex)
+    beside tensors that have dims. A number is weaker than any tensor.
+    """
+    found: list[Any] = []
+    for x in sorted((tensor1, tensor2), key=lambda x: not isinstance(x, Tensor)):
+        if isinstance(x, Tensor):
+            found += [x._array.dtype, not x._array.ndim]
+        else:
+            kind: Any = type(x)
+            found = [number_dtype(kind, found[0] if found else np.dtype(bool)), True]
+    return torch_dtype(result_dtype(*found) if len(found) == 4 else found[0])
 
 
 @method
