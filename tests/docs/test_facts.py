@@ -107,3 +107,24 @@ def test_notes_that_are_named_exist() -> None:
     notes = {re.sub(r"\s+", " ", n) for n in re.findall(r"Note \[([^\]]*)\]", text)}
     assert len(notes) > 5
     assert [n for n in notes if f"Note [{n}]" not in code] == []
+
+
+def test_what_the_page_of_differences_says_is_so() -> None:
+    assert torch.ones(1, dtype=torch.complex64).conj().is_conj() is False
+    index = torch.tensor([0, 1])
+    leaf = torch.ones(3, requires_grad=True)
+    taken = leaf[index]
+    index[0] = 2
+    taken.sum().backward()
+    assert leaf.grad.tolist() == [1.0, 1.0, 0.0]
+    with pytest.raises(RuntimeError, match="meta"):
+        torch.ones(1, device="meta")
+    with pytest.warns(UserWarning, match="mixed precision"), torch.autocast("cpu"):
+        assert (torch.ones(1, 1) @ torch.ones(1, 1)).dtype == torch.float32
+    with pytest.raises(AttributeError, match="gradfn, not PyTorch"):
+        torch.sparse_coo_tensor
+    base = leaf * 1
+    with torch.no_grad():
+        view = base[:1]
+    (view * 3).sum().backward()
+    assert (view.is_leaf, view.grad.tolist()) == (True, [3.0])
