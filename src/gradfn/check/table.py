@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
@@ -22,7 +23,7 @@ def table(report: Report, *, all_lines: bool = True) -> Any:
     """A report as something that rich prints; of what passed, perhaps only the number."""
     head = Text()
     head.append(report.function, "bold")
-    where = f"{report.file}:{report.line}" if report.file else ""
+    where = f"{_short(report.file)}:{report.line}" if report.file else ""
     head.append(f"  on {report.library}  {where}", "dim")
     grid = Table(box=None, padding=(0, 1), show_header=False, expand=False)
     grid.add_column(no_wrap=True)
@@ -32,6 +33,12 @@ def table(report: Report, *, all_lines: bool = True) -> Any:
         if all_lines or verdict.level in (FAIL, WARN):
             grid.add_row(*_cells(verdict))
     return Group(head, grid)
+
+
+def _short(file: str) -> str:
+    """The file's path from where the user stands, if it lies below."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
 def _cells(verdict: Verdict) -> list[Text]:
