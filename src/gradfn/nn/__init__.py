@@ -6,4 +6,9 @@ from gradfn.nn import common_types, functional, init, parallel, parameter, utils
 from gradfn.nn.modules import *
 from gradfn.nn.modules.module import Module
 from gradfn.nn.parallel import DataParallel
-from gradfn.nn.parameter import Buffer, Parameter
+from gradfn.nn.parameter import (
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)

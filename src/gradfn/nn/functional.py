@@ -119,8 +119,11 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
@@ -131,6 +134,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "celu_",
     "channel_shuffle",
     "conv1d",
     "conv2d",
@@ -148,12 +152,15 @@ __all__ = [
     "dropout2d",
     "dropout3d",
     "elu",
+    "elu_",
     "embedding",
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
     "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -164,6 +171,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
@@ -172,6 +180,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
     "linear_cross_entropy",
     "local_response_norm",
@@ -182,8 +191,11 @@ __all__ = [
     "lp_pool3d",
     "margin_ranking_loss",
     "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
+    "max_pool2d_with_indices",
     "max_pool3d",
+    "max_pool3d_with_indices",
     "max_unpool1d",
     "max_unpool2d",
     "max_unpool3d",
@@ -208,8 +220,10 @@ __all__ = [
     "relu_",
     "rms_norm",
     "rrelu",
+    "rrelu_",
     "scaled_dot_product_attention",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
@@ -222,6 +236,7 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "threshold_",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
@@ -247,6 +262,11 @@ def _in_place(name: str, method: str) -> Any:
 
 relu = _in_place("relu", "relu")
 relu_ = _in_place("relu_", "relu")
+
+
+def _kept(input: Tensor, inplace: bool) -> Any:
+    """The input, or a copy that the derivative will need when it has been written over."""
+    return input.clone() if inplace else input
 
 
 def _result(input: Tensor, out: Tensor, inplace: bool) -> Any:
@@ -282,16 +302,18 @@ def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Any:
     """The values between two bounds, with derivative 0 at them."""
+    x = _kept(input, inplace)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    if not input.is_floating_point():  # integers stay what they are
+    if not x.is_floating_point():  # integers stay what they are
         min_val, max_val = int(min_val), int(max_val)
-    return _result(input, _hardtanh(input, min_val, max_val), inplace)
+    return _result(input, _hardtanh(x, min_val, max_val), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """x where positive, else `negative_slope` times x."""
-    out = PUBLIC["where"](input > 0, input, input * negative_slope)
+    x = _kept(input, inplace)
+    out = PUBLIC["where"](x > 0, x, x * negative_slope)
     return _result(input, out, inplace)
 
 
@@ -317,8 +339,9 @@ def prelu(input: Tensor, weight: Tensor) -> Any:
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where positive, else alpha * (exp(x) - 1)."""
-    low = input.clamp(max=0).expm1() * alpha
-    return _result(input, PUBLIC["where"](input > 0, input, low), inplace)
+    x = _kept(input, inplace)
+    low = x.clamp(max=0).expm1() * alpha
+    return _result(input, PUBLIC["where"](x > 0, x, low), inplace)
 
 
 def rrelu(
@@ -329,6 +352,7 @@ def rrelu(
     inplace: bool = False,
 ) -> Any:
     """x where positive, else x times a random slope; times the middle one in evaluation."""
+    x = _kept(input, inplace)
     if lower > upper:
         raise RuntimeError(
             "Lower bound should be less than or equal to the upper bound, got "
@@ -336,30 +360,34 @@ def rrelu(
         )
     slope: Any = (lower + upper) / 2
     if training:
-        slope = PUBLIC["empty_like"](input.detach()).uniform_(lower, upper)
-    return _result(input, PUBLIC["where"](input > 0, input, input * slope), inplace)
+        slope = PUBLIC["empty_like"](x.detach()).uniform_(lower, upper)
+    return _result(input, PUBLIC["where"](x > 0, x, x * slope), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Any:
     """elu scaled so that values normalise themselves (Klambauer et al., 2017)."""
+    x = _kept(input, inplace)
     alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-    return _result(input, elu(input, alpha) * scale, inplace)
+    return _result(input, elu(x, alpha) * scale, inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
-    low = (input.clamp(max=0) / alpha).expm1() * alpha
-    return _result(input, PUBLIC["where"](input > 0, input, low), inplace)
+    x = _kept(input, inplace)
+    low = (x.clamp(max=0) / alpha).expm1() * alpha
+    return _result(input, PUBLIC["where"](x > 0, x, low), inplace)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Any:
     """x * sigmoid(x)."""
-    return _result(input, input * input.sigmoid(), inplace)
+    x = _kept(input, inplace)
+    return _result(input, x * x.sigmoid(), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Any:
     """x * tanh(softplus(x))."""
-    return _result(input, input * softplus(input).tanh(), inplace)
+    x = _kept(input, inplace)
+    return _result(input, x * softplus(x).tanh(), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
@@ -398,17 +426,20 @@ def threshold(
     input: Tensor, threshold: float, value: float, inplace: bool = False
 ) -> Any:
     """x where above the threshold, else `value`."""
-    return _result(input, input.masked_fill(input <= threshold, value), inplace)
+    x = _kept(input, inplace)
+    return _result(input, x.masked_fill(x <= threshold, value), inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Any:
     """The line x/6 + 1/2 between 0 and 1."""
-    return _result(input, _hardtanh(input, -3.0, 3.0) / 6 + 0.5, inplace)
+    x = _kept(input, inplace)
+    return _result(input, _hardtanh(x, -3.0, 3.0) / 6 + 0.5, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Any:
     """x * hardsigmoid(x)."""
-    return _result(input, input * (_hardtanh(input, -3.0, 3.0) + 3) / 6, inplace)
+    x = _kept(input, inplace)
+    return _result(input, x * (_hardtanh(x, -3.0, 3.0) + 3) / 6, inplace)
 
 
 def logsigmoid(input: Tensor) -> Any:
@@ -467,6 +498,46 @@ def gumbel_softmax(
     best = soft.max(dim, keepdim=True)[1]
     one = PUBLIC["zeros_like"](logits).scatter_(dim, best, 1.0)
     return one - soft.detach() + soft
+
+
+def _written(function: Any) -> Any:
+    """The activation that writes into its input."""
+
+    def write(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return function(input, *args, inplace=True, **kwargs)
+
+    name = f"{function.__name__}_"
+    write.__name__ = write.__qualname__ = name
+    write.__doc__ = f"`{function.__name__}` in place."
+    return write
+
+
+celu_, elu_, hardtanh_ = _written(celu), _written(elu), _written(hardtanh)
+leaky_relu_, rrelu_, selu_ = _written(leaky_relu), _written(rrelu), _written(selu)
+threshold_ = _written(threshold)
+
+
+def _indexed(function: Any) -> Any:
+    """The pooling that also gives the indices."""
+
+    def pool(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        kwargs["return_indices"] = True
+        return function(input, *args, **kwargs)
+
+    name = f"{function.__name__}_with_indices"
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = f"`{function.__name__}`, and where the largest elements stand."
+    return pool
+
+
+max_pool1d_with_indices = _indexed(max_pool1d)
+max_pool2d_with_indices = _indexed(max_pool2d)
+max_pool3d_with_indices = _indexed(max_pool3d)
+adaptive_max_pool1d_with_indices = _indexed(adaptive_max_pool1d)
+adaptive_max_pool2d_with_indices = _indexed(adaptive_max_pool2d)
+adaptive_max_pool3d_with_indices = _indexed(adaptive_max_pool3d)
+fractional_max_pool2d_with_indices = _indexed(fractional_max_pool2d)
+fractional_max_pool3d_with_indices = _indexed(fractional_max_pool3d)
 
 
 guard_all(globals(), __all__)

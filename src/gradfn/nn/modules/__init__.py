@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradfn.nn.modules.activation import *
+from gradfn.nn.modules.adaptive import *
 from gradfn.nn.modules.batchnorm import *
 from gradfn.nn.modules.channelshuffle import *
 from gradfn.nn.modules.container import *
@@ -12,7 +13,9 @@ from gradfn.nn.modules.dropout import *
 from gradfn.nn.modules.flatten import *
 from gradfn.nn.modules.fold import *
 from gradfn.nn.modules.instancenorm import *
+from gradfn.nn.modules.lazy import *
 from gradfn.nn.modules.linear import *
+from gradfn.nn.modules.linear_cross_entropy import *
 from gradfn.nn.modules.loss import *
 from gradfn.nn.modules.module import Module
 from gradfn.nn.modules.normalization import *

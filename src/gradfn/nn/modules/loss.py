@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from gradfn.nn.modules.distance import PairwiseDistance
@@ -25,6 +26,7 @@ __all__ = [
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "NLLLoss",
+    "NLLLoss2d",
     "PoissonNLLLoss",
     "SmoothL1Loss",
     "SoftMarginLoss",
@@ -195,3 +197,16 @@ class TripletMarginWithDistanceLoss(_TripletLoss):  # type: ignore[misc, valid-t
 
 
 CTCLoss = _loss("CTCLoss", "ctc_loss", {"blank": 0, **_MEAN, "zero_infinity": False})
+
+
+class NLLLoss2d(NLLLoss):  # type: ignore[misc, valid-type]
+    """The older name of NLLLoss for images."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in "
+            "replacement",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(*args, **kwargs)

@@ -13,7 +13,13 @@ __all__ = [
     f"{kind}{n}d"
     for kind in ("AdaptiveAvgPool", "AdaptiveMaxPool", "AvgPool", "LPPool", "MaxPool")
     for n in (1, 2, 3)
-] + ["MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
+] + [
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+]
 
 
 def _stride(module: Any) -> None:
@@ -116,5 +122,57 @@ class MaxUnpool2d(_MaxUnpool):
 
 class MaxUnpool3d(_MaxUnpool):
     """`nn.functional.max_unpool3d` of the input."""
+
+    _n = 3
+
+
+class _FractionalMaxPool(Module):
+    """What both share: windows drawn by lot."""
+
+    _n = 2
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:
+        super().__init__()
+        name, several = type(self).__name__, _ntuple(self._n)
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(
+                f"{name} requires specifying either an output size, or a pooling ratio"
+                if output_size is None
+                else "only one of output_size and output_ratio may be specified"
+            )
+        self.kernel_size, self.return_indices = several(kernel_size), return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else several(output_size)
+        self.output_ratio = None if output_ratio is None else several(output_ratio)
+        if self.output_ratio and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(
+                f"output_ratio must be between 0 and 1 (got {self.output_ratio})"
+            )
+
+    def forward(self, input: Any) -> Any:
+        """`nn.functional.fractional_max_pool` of the input."""
+        return getattr(F, f"fractional_max_pool{self._n}d")(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            self._random_samples,
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """`nn.functional.fractional_max_pool2d` of the input."""
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """`nn.functional.fractional_max_pool3d` of the input."""
 
     _n = 3
