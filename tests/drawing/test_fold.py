@@ -13,6 +13,7 @@ from support import leaf
 import gradfn as torch
 from gradfn.drawing import Graph, draw, graph_of, record
 from gradfn.drawing.fold import fold
+from gradfn.drawing.graph import ANY
 from gradfn.drawing.limit import limited
 
 
@@ -186,6 +187,18 @@ def test_folding_merges_and_never_invents(program: Any) -> None:
             assert ops <= set(around.members)
 
 
-def pairs(graph: Graph) -> set[tuple[str, int, str]]:
+def pairs(graph: Graph) -> set[tuple[str, str]]:
     at = graph.vertices
-    return {(at[x.source].name, x.argument, at[x.target].name) for x in graph.links}
+    return {(at[x.source].name, at[x.target].name) for x in graph.links}
+
+
+def test_links_between_a_block_and_one_op_are_one() -> None:
+    torch.manual_seed(0)
+    parts = torch.ones(20, 2, requires_grad=True).split(1)
+    found = draw(torch.cat([part.sin().exp() for part in parts])).graph
+    at = found.vertices
+    ends = {(at[x.target].label, at[x.source].label): x for x in found.links}
+    assert len(ends) == len(found.links)
+    into, out = ends["split", "sin"], ends["exp", "cat"]
+    assert (into.count, into.output, into.argument) == (20, ANY, 0)
+    assert (out.count, out.output, out.argument) == (20, 0, ANY)

@@ -124,7 +124,7 @@ def _add_vertex(digraph: Any, v: Vertex, usual: float) -> None:
         fillcolor="#fbd9d6" if wrong else fill,
         color=RED if wrong else border,
         penwidth="2.2" if custom or wrong else "1.1",
-        margin="0.08,0.03",
+        margin="0.08,0.06",
         height="0.3",
         tooltip="\n".join(f"{name}: {text}" for name, text in facts(v)),
     )
@@ -190,8 +190,8 @@ def _legend(graph: Graph) -> str:
     text = escape(summary(graph))
     if any(v.norms for v in graph.vertices.values()):
         scale = "".join(
-            f'<font color="{colour(s)}">{word}</font>'
-            for s, word in ((-1, "vanishing"), (0, " – usual – "), (1, "exploding"))
+            f'<font color="{colour(s)}">&#160;{word}</font>'  # plain blanks get lost
+            for s, word in ((-1, "vanishing"), (0, "– usual –"), (1, "exploding"))
         )
-        text += f"<br/>colour: norm of the gradient, {scale}"
+        text += f"<br/>colour: norm of the gradient,{scale}"
     return f'<br/><font point-size="10">{text}</font>'

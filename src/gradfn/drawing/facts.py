@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import log10
 
-from gradfn.drawing.graph import Graph, Link, Vertex
+from gradfn.drawing.graph import ANY, Graph, Link, Vertex
 from gradfn.drawing.saved import Saved
 
 TITLES = {
@@ -135,9 +135,9 @@ def link_title(graph: Graph, x: Link) -> str:
     """What an edge says when one points at it."""
     source, target = graph.vertices[x.source], graph.vertices[x.target]
     text = f"{title(target)} → {title(source)}"
-    if source.kind in ("op", "function"):
+    if source.kind in ("op", "function") and x.argument != ANY:
         text += f", argument {x.argument}"
-    if target.outputs:
+    if target.outputs and x.output != ANY:
         text += f", output {x.output}"
     if x.count > 1:
         text += f", {x.count} times"

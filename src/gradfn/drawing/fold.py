@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradfn.drawing.graph import Block, Graph, Link, Vertex
+from gradfn.drawing.graph import ANY, Block, Graph, Link, Vertex
 
 REPEATS = 3  # fewer are drawn as they are
 SAVES = 6  # and so are blocks that would save fewer vertices than this
@@ -182,14 +182,21 @@ def _quotient(
     for x in graph.links:
         carried = _other_blocks(ways.get(x.source, ()), ways.get(x.target, ()))
         source, target = stands.get(x.source, x.source), stands.get(x.target, x.target)
-        output = x.output if vertices[target].count == 1 else 0
-        key = source, target, x.argument, output, carried
+        key = source, target, *_slots(x, vertices[source], vertices[target]), carried
         link = merged.setdefault(key, Link(*key[:4], 0, carried))
         link.count += 1
         link.norms += x.norms
     links = list(merged.values())
     kept = [replace(b, members=_drawn(b, stands, vertices, links)) for b in blocks]
     return Graph(vertices, links, kept, graph.recorded)
+
+
+def _slots(x: Link, source: Vertex, target: Vertex) -> tuple[int, int]:
+    """(argument, output), where a repetition does not have one for each of its steps."""
+    return (
+        ANY if target.count > source.count else x.argument,
+        ANY if target.count < source.count else x.output,
+    )
 
 
 def _join(into: Vertex, v: Vertex) -> None:

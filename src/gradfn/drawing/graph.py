@@ -19,6 +19,7 @@ from gradfn.graph.view import CopySlices
 from gradfn.ops.instrument import plain_name
 from gradfn.tensor import Tensor
 
+ANY = -1
 Kind = Literal["op", "function", "leaf", "saved", "result", "more"]
 
 
@@ -64,6 +65,7 @@ class Vertex:
 class Link:
     """From an op to what it was computed from; `output`: which result of that.
 
+    Either is ANY where the repetitions of a folded block have one each.
     `carried` links go from one repetition of a folded block to the one before. `norms`
     are those of the gradients that came over it and over all other ways to its target.
     """
