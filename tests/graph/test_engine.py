@@ -10,7 +10,7 @@ from support import function, leaf
 
 import gradfn as torch
 from gradfn.autograd import grad
-from gradfn.graph.engine import NESTED_RUNS, current_run
+from gradfn.graph.engine import Run, current_run
 
 
 def noting(name: str, notes: list[str]) -> Any:
@@ -114,7 +114,7 @@ class Nest(torch.autograd.Function):
         return g * 2, None
 
 
-@pytest.mark.parametrize("depth", [1, NESTED_RUNS - 1, NESTED_RUNS, 200])
+@pytest.mark.parametrize("depth", [1, Run.nested - 1, Run.nested, 200])
 def test_a_pass_may_nest_in_another(depth: int) -> None:
     x = leaf(1)
     Nest.apply(x, depth).backward()
@@ -131,7 +131,7 @@ def test_an_error_comes_up_from_a_nested_pass_on_another_thread() -> None:
                 Fail.apply(leaf(1), ctx.depth - 1).backward()
 
     with pytest.raises(KeyError, match="deep"):
-        Fail.apply(leaf(1), NESTED_RUNS + 5).backward()
+        Fail.apply(leaf(1), Run.nested + 5).backward()
 
 
 def test_a_nested_pass_sees_the_mode_of_its_caller() -> None:

@@ -50,7 +50,6 @@ from gradfn.tensor import Tensor, ndarray
 
 here = threading.local()  # .run: the innermost run on this thread
 add: Any = np.add
-NESTED_RUNS = 50  # deeper ones go to a thread with a stack of its own
 
 
 class Run:
@@ -61,7 +60,7 @@ class Run:
     plan: dict[Any, Any] | None = None  # {node: (needs, edges)} if the walk is partial
     level = 0  # how many runs this one is nested in
     callbacks: Any = ()  # to be called at the end
-    nested = NESTED_RUNS
+    nested = 50  # deeper ones go to a thread with a stack of its own
     reached: set[Any]  # all nodes and leaves
     shared: dict[Any, int]  # of several edges: over how many nothing has come yet
     pending: dict[Any, Any]  # gradients that have come

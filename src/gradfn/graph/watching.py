@@ -8,7 +8,7 @@ from typing import Any
 
 from gradfn._state import ANOMALY, OBSERVED
 from gradfn.graph.anomaly import watched
-from gradfn.graph.engine import NESTED_RUNS, Run
+from gradfn.graph.engine import Run
 from gradfn.graph.observe import OBSERVERS, arrive_at, run_node
 from gradfn.tensor import Tensor
 
@@ -16,7 +16,7 @@ from gradfn.tensor import Tensor
 class Watched(Run):
     """A pass whose nodes all go through `apply`."""
 
-    nested = NESTED_RUNS // 3  # each takes more of the stack
+    nested = Run.nested // 3  # each takes more of the stack
 
     def straight(self, node: Any, g: Any) -> tuple[Any, Any]:
         return node, g
