@@ -30,7 +30,7 @@ def listed(kind: str, path: str) -> Iterator[str]:
     writers = []
     for name, value in things(kind, path):
         if WRITES.fullmatch(document(value)):
-            writers.append(f"`{name}`")
+            writers.append(f'<a id="{path}.{name}"></a>`{name}`')
             continue
         entries.setdefault(value, []).append(name)
     for value, names in entries.items():
@@ -41,7 +41,7 @@ def listed(kind: str, path: str) -> Iterator[str]:
         anchor = "".join(f'<a id="{path}.{name}"></a>' for name in names)
         yield f"{anchor}`{call}`\n:   {indented(text + others)}\n"
     if writers:
-        yield f"The method of that name, written into the tensor itself: {', '.join(writers)}."
+        yield f"As without `_`, written into the tensor itself: {', '.join(writers)}."
 
 
 def things(kind: str, path: str) -> Iterator[tuple[str, Any]]:

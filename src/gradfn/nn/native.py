@@ -114,7 +114,7 @@ def _reduction(reduction: int | str) -> str:
 
 
 def kl_div(
-    input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False
+    input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False
 ) -> Any:
     """`nn.functional.kl_div`, with a number (0, 1, 2) for the reduction."""
     return F.kl_div(input, target, reduction=_reduction(reduction), log_target=log_target)
@@ -138,7 +138,7 @@ def cosine_embedding_loss(
     input2: Tensor,
     target: Tensor,
     margin: float = 0.0,
-    reduction: int = 1,
+    reduction: int = 0,
 ) -> Any:
     """`nn.functional.cosine_embedding_loss`, with a number for the reduction."""
     name = _reduction(reduction)
@@ -146,7 +146,7 @@ def cosine_embedding_loss(
 
 
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0
 ) -> Any:
     """`nn.functional.hinge_embedding_loss`, with a number for the reduction."""
     name = _reduction(reduction)
@@ -158,7 +158,7 @@ def margin_ranking_loss(
     input2: Tensor,
     target: Tensor,
     margin: float = 0.0,
-    reduction: int = 1,
+    reduction: int = 0,
 ) -> Any:
     """`nn.functional.margin_ranking_loss`, with a number for the reduction."""
     name = _reduction(reduction)
@@ -173,7 +173,7 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    reduction: int = 1,
+    reduction: int = 0,
 ) -> Any:
     """`nn.functional.triplet_margin_loss`, with a number for the reduction."""
     return F.triplet_margin_loss(
@@ -203,7 +203,7 @@ def ctc_loss(
     input_lengths: Any,
     target_lengths: Any,
     blank: int = 0,
-    reduction: int = 1,
+    reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Any:
     """`nn.functional.ctc_loss`, with a number for the reduction."""

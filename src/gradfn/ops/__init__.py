@@ -9,6 +9,7 @@ from gradfn.ops import (  # noqa: F401
     fill,
     finite,
     gather,
+    grids,
     index,
     interop,
     join,
