@@ -539,5 +539,4 @@ adaptive_max_pool3d_with_indices = _indexed(adaptive_max_pool3d)
 fractional_max_pool2d_with_indices = _indexed(fractional_max_pool2d)
 fractional_max_pool3d_with_indices = _indexed(fractional_max_pool3d)
 
-
 guard_all(globals(), __all__)

@@ -1,4 +1,8 @@
-"""Names of torch itself that are nn.functional's, some with their arguments otherwise."""
+"""Names of torch itself that are nn.functional's, some with their arguments otherwise.
+
+Losses take a number for the reduction: 0 for none, 1 for the mean, 2 for the sum. As in
+PyTorch they are not reduced unless one is given, though its documentation says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -188,10 +192,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Any = None,
     reduction: int = 0,
 ) -> Any:
-    """`nn.functional.binary_cross_entropy_with_logits`, with a number for the reduction.
-
-    Unlike the other losses here it is not reduced by default: so it is in PyTorch.
-    """
+    """`nn.functional.binary_cross_entropy_with_logits`, with a number for the reduction."""
     return F.binary_cross_entropy_with_logits(
         input, target, weight, reduction=_reduction(reduction), pos_weight=pos_weight
     )
