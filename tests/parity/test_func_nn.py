@@ -21,6 +21,8 @@ CALLS = [
     "F.adaptive_avg_pool2d(x, (2, 3))",
     "F.unfold(x, 2)",
     "F.fold(F.unfold(x, 2), x.shape[-2:], 2)",
+    "F.linear(x, w.reshape(-1)[:18].reshape(3, 6), b)",
+    "F.linear(x[0, 0, 0], w.reshape(-1)[:18].reshape(3, 6), b)",
     "F.layer_norm(x, (6,), w.reshape(-1)[:6], w.reshape(-1)[6:12])",
     "F.group_norm(x, 1, b[:2], b[:2])",
     "F.batch_norm(x, None, None, b[:2], training=True)",

@@ -40,6 +40,17 @@ def blends(c: Call) -> Any:
     return _apart(c, c.call(**{p: _together(c.full(p)) for p in names}))
 
 
+@rule("_linear")
+def affine(c: Call) -> Any:
+    """With one map for all: more rows. Otherwise a product of each with its own."""
+    if c.batched == {"self"}:
+        return c.call()
+    x, shift = c.full("self"), c.full("bias")
+    rows = x.reshape(c.size, x[0].numel() // max(x.shape[-1], 1), x.shape[-1])
+    out = rows @ c.full("weight").mT + shift.unsqueeze(1)
+    return out.reshape(*x.shape[:-1], shift.shape[-1])
+
+
 @rule("_layer_norm _group_norm _batch_norm")
 def normal_values(c: Call) -> Any:
     """Dims are counted from behind; parameters of their own get the batch in front."""

@@ -7,12 +7,53 @@ from typing import Any
 
 from gradfn.graph.batched import all_values, refuse_batched
 from gradfn.nn.dropouts import dropout
+from gradfn.ops.matmul import product
+from gradfn.ops.rule import op
 from gradfn.ops.world import PUBLIC
 from gradfn.tensor import Tensor
 
 
+def _affine(a: Any, w: Any, bias: Any) -> Any:
+    out = product(a, w.T)
+    out += bias
+    return out
+
+
+def _affine_weight(g: Any, xp: Any, self: Any, weight_shape: Any) -> Any:
+    outs, ins = weight_shape
+    rows = self.reshape((math.prod(self.shape[:-1]), ins))
+    return xp._matmul(g.reshape((rows.shape[0], outs)).mT, rows.conj())
+
+
+def _affine_bias(g: Any, xp: Any) -> Any:
+    lead = tuple(range(len(g.shape) - 1))
+    return xp.sum(g, lead) if lead else g
+
+
+_affine_row = op(
+    "_linear(self, weight, bias)",
+    _affine,
+    function=False,
+    method=False,
+    node="Addmm",
+    self=lambda g, xp, weight: xp._matmul(g, weight.conj()),
+    weight=_affine_weight,
+    bias=_affine_bias,
+).function
+
+
 def linear(input: Tensor, weight: Tensor, bias: Any = None) -> Any:
-    """input @ weight.T + bias."""
+    """input @ weight.T + bias: one op for a matrix and a vector, else a product and a sum."""
+    if bias is not None:
+        a, w, b = input._array, weight._array, bias._array
+        if (
+            w.ndim == 2
+            and a.ndim
+            and b.shape == w.shape[:1]
+            and a.shape[-1] == w.shape[1]
+            and a.dtype is w.dtype is b.dtype
+        ):
+            return _affine_row(input, weight, bias)
     out = input @ weight.t()
     return out if bias is None else out + bias
 
